@@ -1,0 +1,17 @@
+//! The `slicewise/v1` documents: one envelope for fleets and requests.
+
+mod envelope;
+mod error;
+mod locate;
+mod requests;
+mod schema;
+mod text;
+
+pub use envelope::{Document, GpuRow, SCHEMA, Schema, read_state, write_document, write_state, write_state_yaml};
+pub use error::ReadError;
+pub use locate::locate;
+pub(crate) use requests::csv_error;
+pub use requests::{Request, read_requests};
+pub use schema::schema;
+pub use text::read;
+pub(crate) use text::{Syntax, read_all, strip_bom, syntax, yaml_text};

@@ -1,0 +1,26 @@
+//! The JSON Schema of the wire, made from the types that read it.
+
+use schemars::generate::SchemaSettings;
+use slicewise_core::decision::{Decision, Explanation};
+
+use super::envelope::{Document, SCHEMA};
+
+/// The JSON Schema of [`Document`], [`Decision`] and [`Explanation`], as indented JSON.
+pub fn schema() -> String {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let roots = [
+        generator.subschema_for::<Document>(),
+        generator.subschema_for::<Decision>(),
+        generator.subschema_for::<Explanation>(),
+    ];
+    let defs = generator.take_definitions(true);
+    let whole = serde_json::json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": SCHEMA,
+        "anyOf": roots,
+        "$defs": defs,
+    });
+    let mut text = serde_json::to_string_pretty(&whole).unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -1,0 +1,278 @@
+//! What the engine answers: a verdict with its reasons, its steps and its proof.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+use crate::fleet::Placement;
+use crate::reason::Code;
+
+/// The answer to one request, made on one version of the state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Decision {
+    /// Name of the request.
+    pub workload: String,
+    /// The state's version it was made on.
+    pub version: u64,
+    /// The answer.
+    pub verdict: Verdict,
+    /// For `admit`: the placement passed the checker. Else: whether the "no" is proved.
+    pub proved: bool,
+    /// What proves it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+    /// Each gate that stopped it, with numbers.
+    #[serde(default)]
+    pub reasons: Vec<Reason>,
+    /// What each member gets, when admitted.
+    #[serde(default)]
+    pub placements: Vec<Placement>,
+    /// What to do, in order; every prefix leaves a legal state.
+    #[serde(default)]
+    pub steps: Vec<Step>,
+    /// Leases that are moved to make room.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<Move>,
+}
+
+/// The answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Placed.
+    Admit,
+    /// Not now; the request asked to queue.
+    Wait,
+    /// No.
+    Reject,
+    /// The work budget ended before an answer.
+    Undecided,
+}
+
+/// What proves a "no".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// Every placement was tried.
+    ExhaustedSearch,
+    /// An upper bound on what fits is below what is asked.
+    CountBound,
+    /// The independent checker accepted the placement.
+    Verified,
+}
+
+/// One gate that stopped a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Reason {
+    /// Which gate.
+    pub code: Code,
+    /// The gate's stable number.
+    pub number: u16,
+    /// GPUs (nodes for node gates) that it stopped.
+    pub count: u64,
+    /// How much was asked, in the gate's unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed: Option<u64>,
+    /// The most any one place has free, in the gate's unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest_free: Option<u64>,
+    /// The sum over all places, which never proves a fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_free: Option<u64>,
+    /// For `fragmented`: what stands in the way of each start, on the GPU with fewest blockers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blockers: Vec<Blocker>,
+    /// What the gate is about, for people: a profile, a label, a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+}
+
+/// What stands in the way of one start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Blocker {
+    /// Name of the node.
+    pub node: String,
+    /// Index of the GPU on the node.
+    pub gpu: u32,
+    /// The start.
+    pub start: u16,
+    /// Names of the instances or leases on its cells.
+    pub by: Vec<String>,
+}
+
+/// One thing for the host to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Step {
+    /// Name of the node.
+    pub node: String,
+    /// Index of the GPU on the node.
+    pub gpu: u32,
+    /// What to do.
+    #[serde(flatten)]
+    pub action: Action,
+    /// Leases that stop running while this is done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbs: Vec<String>,
+}
+
+/// What a step does. Each action is the inverse of another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum Action {
+    /// Create a GPU instance at an explicit start. Inverse: `destroy_instance`.
+    CreateInstance {
+        /// Profile name.
+        profile: String,
+        /// The ID column of `mig -lgip`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profile_id: Option<u32>,
+        /// First cell.
+        start: u16,
+        /// Cells covered.
+        size: u16,
+    },
+    /// Destroy an idle GPU instance and what is in it. Inverse: `create_instance`.
+    DestroyInstance {
+        /// Profile name.
+        profile: String,
+        /// The ID column of `mig -lgip`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profile_id: Option<u32>,
+        /// The driver's instance id, where known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instance_id: Option<u32>,
+        /// First cell.
+        start: u16,
+        /// Cells covered.
+        size: u16,
+    },
+    /// Create a compute instance at an explicit start. Inverse: `destroy_compute`.
+    CreateCompute {
+        /// Profile name.
+        profile: String,
+        /// The ID column of `mig -lcip`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profile_id: Option<u32>,
+        /// First cell of the GPU instance it is in.
+        instance_start: u16,
+        /// First compute slice inside it.
+        start: u16,
+    },
+    /// Destroy a compute instance. Inverse: `create_compute`.
+    DestroyCompute {
+        /// Profile name.
+        profile: String,
+        /// The ID column of `mig -lcip`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profile_id: Option<u32>,
+        /// First cell of the GPU instance it is in.
+        instance_start: u16,
+        /// First compute slice inside it.
+        start: u16,
+    },
+    /// Hand what is now there to the member. Inverse: `detach`.
+    Attach {
+        /// Name of the lease.
+        lease: String,
+        /// Position of the member in the lease.
+        member: u32,
+    },
+    /// Take it away from the member. Inverse: `attach`.
+    Detach {
+        /// Name of the lease.
+        lease: String,
+        /// Position of the member in the lease.
+        member: u32,
+    },
+}
+
+/// One lease's part that goes elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Move {
+    /// Name of the lease or instance.
+    pub lease: String,
+    /// Position of the member in the lease.
+    pub member: u32,
+    /// Where it is.
+    pub from: Site,
+    /// Where it goes.
+    pub to: Site,
+}
+
+/// A place on a GPU's axis.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Site {
+    /// Name of the node.
+    pub node: String,
+    /// Index of the GPU on the node.
+    pub gpu: u32,
+    /// Profile name.
+    pub profile: String,
+    /// First cell.
+    pub start: u16,
+}
+
+/// Something that would make a refused request fit, checked by the engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "remedy", rename_all = "snake_case")]
+pub enum Remedy {
+    /// Move these; `fewest` says whether fewer moves were proved not to do.
+    Move {
+        /// The moves, in order.
+        moves: Vec<Move>,
+        /// No smaller number of moves does it.
+        fewest: bool,
+    },
+    /// Add one empty GPU of this model, in this mode.
+    AddGpu {
+        /// Model id.
+        model: String,
+        /// Mode name.
+        mode: String,
+    },
+    /// Let this GPU take work again.
+    Uncordon {
+        /// Name of the node.
+        node: String,
+        /// Index of the GPU on the node; absent: the whole node.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gpu: Option<u32>,
+    },
+    /// Ask for fewer members.
+    FewerMembers {
+        /// How many fit.
+        count: u32,
+    },
+    /// Ask for this profile instead.
+    OtherProfile {
+        /// Profile name.
+        profile: String,
+    },
+    /// Drop this requirement.
+    Relax {
+        /// Field of the request.
+        field: String,
+    },
+}
+
+/// The second answer to a refused request: the smallest causes and what would help.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Explanation {
+    /// Constraints that cannot all stay: dropping any one field makes it fit, or none does.
+    pub conflict: Vec<String>,
+    /// Checked remedies, cheapest first.
+    pub remedies: Vec<Remedy>,
+    /// Work budget used up before everything was tried.
+    pub budget_exhausted: bool,
+}

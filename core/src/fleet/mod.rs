@@ -1,0 +1,327 @@
+//! What there is: nodes, GPUs, what is on them, and how they are linked. These are
+//! the documents people write; [`crate::ledger`] holds them in the engine's form.
+
+mod topology;
+
+pub use topology::{Link, LinkKind, Nic, Topology};
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{Model, Profile};
+use crate::workload::Requirement;
+
+/// A fleet and what runs on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// The version that decisions will carry; grows by one with each change.
+    #[serde(default)]
+    pub version: u64,
+    /// Models that add to or override the built-in catalog.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<Model>,
+    /// The nodes, in the order that breaks ties.
+    #[serde(default)]
+    pub nodes: Vec<Node>,
+    /// What has been admitted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leases: Vec<Lease>,
+}
+
+/// A machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Unique name.
+    pub name: String,
+    /// Region, a failure domain above the zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// Zone, a failure domain above the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// Allocatable CPU in thousandths of a core; absent: not a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_milli: Option<u64>,
+    /// Allocatable memory in MiB; absent: not a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u64>,
+    /// Labels that selectors match.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Takes nothing new.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cordoned: bool,
+    /// The GPUs, in index order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<Gpu>,
+    /// Network adapters that GPUs may be near to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nics: Vec<Nic>,
+    /// Links between GPUs (`GPU0`) and adapters (`NIC0`); absent pairs are `SYS`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Link>,
+    /// NVSwitch fabric partitions on offer, each a set of GPU indices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fabric_partitions: Vec<Vec<u32>>,
+}
+
+/// A GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Gpu {
+    /// Index on its node, as the driver counts; absent: the position in the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
+    /// Driver's UUID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// PCI address, `domain:bus:device.function`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pci_address: Option<String>,
+    /// Id or product name of the model.
+    pub model: String,
+    /// How the GPU is shared; fixed while anything is on it.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Health.
+    #[serde(default, skip_serializing_if = "Health::is_healthy")]
+    pub health: Health,
+    /// Takes nothing new.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cordoned: bool,
+    /// Driver version, `550.54.15`; some profiles need a least one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// NUMA node of the host it hangs on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa_node: Option<u16>,
+    /// Usable memory in MiB; absent: the model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u32>,
+    /// The device's own profile listing, which overrides the catalog for this device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<Profile>,
+    /// GPU instances that exist on it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instances: Vec<Instance>,
+}
+
+/// How a GPU is shared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// As a whole, or in software fractions of compute and memory.
+    #[default]
+    Whole,
+    /// Cut into MIG instances.
+    Mig,
+    /// In equal shares of one of the model's `share_types`.
+    Shares,
+}
+
+impl Mode {
+    /// The name used in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Mig => "mig",
+            Self::Shares => "shares",
+        }
+    }
+}
+
+/// Health of a GPU; it flows to everything on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Takes work.
+    #[default]
+    Healthy,
+    /// Keeps what it has, takes nothing new.
+    Degraded,
+    /// What is on it does not run.
+    Failed,
+}
+
+impl Health {
+    fn is_healthy(&self) -> bool {
+        *self == Self::Healthy
+    }
+}
+
+/// A GPU instance that exists.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Instance {
+    /// A name to speak of it by, for example in blockers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Profile name.
+    pub profile: String,
+    /// First cell of the placement axis.
+    pub start: u16,
+    /// The driver's GPU instance id, which says nothing of the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u32>,
+    /// MIG device UUID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// Whether something uses it. Only idle instances may be destroyed.
+    #[serde(default)]
+    pub usage: Usage,
+    /// May not be moved even where moves are allowed.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub pinned: bool,
+    /// Compute instances inside it; absent: the default one over the whole instance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compute_instances: Vec<ComputeInstance>,
+}
+
+/// Whether an instance is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Usage {
+    /// Used, or not known to be unused.
+    #[default]
+    Busy,
+    /// Unused: may be handed out or destroyed.
+    Idle,
+}
+
+/// A compute instance that exists inside a GPU instance.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ComputeInstance {
+    /// Profile name, for example `1c.3g.40gb`.
+    pub profile: String,
+    /// First compute slice inside the GPU instance; older drivers do not print it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<u16>,
+    /// The driver's compute instance id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u32>,
+    /// Whether something uses it.
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+/// An admitted workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Lease {
+    /// Unique name.
+    pub name: String,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// Labels that other requests' anti-affinity matches.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// May not be moved even where moves are allowed.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub pinned: bool,
+    /// What later requests must keep away from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keeps_away: Vec<Requirement>,
+    /// Nodes it may be on, for moves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Requirement>,
+    /// CPU that each member takes on its node, thousandths of a core.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cpu_milli: u64,
+    /// Memory that each member takes on its node, MiB.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub memory_mib: u64,
+    /// What its members have; at least one entry per member.
+    pub placements: Vec<Placement>,
+}
+
+/// What one member has, and where. All placements of a member are on one node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Placement {
+    /// Position of the member in its workload, from 0.
+    #[serde(default)]
+    pub member: u32,
+    /// Which of the request's alternatives the member got, from 0.
+    #[serde(default)]
+    pub alternative: u32,
+    /// Name of the node.
+    pub node: String,
+    /// Index of the GPU on the node; absent for `node_only`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<u32>,
+    /// The GPU's UUID, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// What of the GPU.
+    #[serde(flatten)]
+    pub part: Part,
+}
+
+/// What of a GPU a placement has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Part {
+    /// No GPU: only the node's CPU and memory.
+    #[default]
+    NodeOnly,
+    /// All of the GPU.
+    Whole,
+    /// A GPU instance.
+    Instance {
+        /// Profile name.
+        profile: String,
+        /// First cell.
+        start: u16,
+        /// Cells covered.
+        size: u16,
+    },
+    /// A compute instance inside a GPU instance that others may share.
+    Compute {
+        /// Profile name of the GPU instance.
+        profile: String,
+        /// First cell of the GPU instance.
+        start: u16,
+        /// Cells covered by the GPU instance.
+        size: u16,
+        /// Profile name of the compute instance.
+        compute_profile: String,
+        /// First compute slice inside the GPU instance.
+        compute_start: u16,
+    },
+    /// A share of one type.
+    Share {
+        /// Share type.
+        share: String,
+    },
+    /// A software fraction.
+    Fraction {
+        /// Thousandths of the GPU's compute.
+        milli: u16,
+        /// MiB of its memory; 0 where memory is not counted.
+        memory_mib: u32,
+    },
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}

@@ -1,0 +1,276 @@
+//! Device kinds: what GPUs of one model, mode, driver and listing have in common, with
+//! the layouts seen so far and what each offers.
+
+use alloc::borrow::Cow;
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::catalog::{Catalog, Model, Profile};
+use crate::error::{Fault, InputError};
+use crate::fleet::{Gpu, Mode};
+use crate::ids::{Id, IdVec, LayoutId, ProfileId};
+use crate::place::{DeviceMix, Measures, Surroundings, Term};
+use crate::space::{DeviceAsk, Fluid, FluidState, Grid, Layout, Space, SpaceState, Take, Uniform, UniformState};
+
+/// What is on a device, small enough to keep one per GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StateKey {
+    /// An interned layout.
+    Grid(LayoutId),
+    /// Shares taken.
+    Uniform(UniformState),
+    /// Amounts left.
+    Fluid(FluidState),
+}
+
+/// The best place for each profile on one layout, as the policy sees it.
+#[derive(Clone, Debug, Default)]
+struct LayoutMemo {
+    best: Vec<Option<(Measures, Take)>>,
+}
+
+/// A kind of device.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    model: Model,
+    mode: Mode,
+    driver: Option<String>,
+    memory_mib: Option<u32>,
+    listing: Vec<Profile>,
+    space: Space,
+    names: BTreeMap<String, DeviceAsk>,
+    mix: Vec<(DeviceAsk, u32)>,
+    layouts: IdVec<LayoutId, SpaceState>,
+    memos: IdVec<LayoutId, LayoutMemo>,
+    by_layout: BTreeMap<Layout, LayoutId>,
+}
+
+impl Spec {
+    /// The kind of this GPU.
+    ///
+    /// # Errors
+    /// A model in no catalog, a mode it does not have, or a driver version that is none.
+    pub fn of(catalog: &Catalog, gpu: &Gpu) -> Result<Self, InputError> {
+        let model =
+            catalog.find(&gpu.model).ok_or_else(|| InputError::new("model", Fault::UnknownModel(gpu.model.clone())))?;
+        let major = gpu.driver.as_deref().map(driver_major).transpose()?;
+        let memory_mib = gpu.memory_mib.or_else(|| model.memory_mib_least());
+        let not_offered = || {
+            let fault = Fault::ModeNotOffered { model: model.id.clone(), mode: gpu.mode.name().to_string() };
+            Err(InputError::new("mode", fault))
+        };
+        let space = match gpu.mode {
+            Mode::Mig if model.profiles.is_empty() && gpu.profiles.is_empty() => return not_offered(),
+            Mode::Mig => Space::Grid(Grid::of(model, &gpu.profiles, major)),
+            Mode::Shares if model.share_types.is_empty() => return not_offered(),
+            Mode::Shares => Space::Uniform(Uniform::new(model.share_types.clone())),
+            Mode::Whole => Space::Fluid(Fluid::new(memory_mib)),
+        };
+        let mut spec = Self {
+            names: names(&space, model, &gpu.profiles),
+            model: model.clone(),
+            mode: gpu.mode,
+            driver: gpu.driver.clone(),
+            memory_mib: gpu.memory_mib,
+            listing: gpu.profiles.clone(),
+            space,
+            mix: Vec::new(),
+            layouts: IdVec::default(),
+            memos: IdVec::default(),
+            by_layout: BTreeMap::new(),
+        };
+        if matches!(spec.space, Space::Grid(_)) {
+            spec.intern(&SpaceState::Grid(Layout::default()), &[]);
+        }
+        Ok(spec)
+    }
+
+    /// Whether a GPU of the document is of this kind.
+    pub fn is_of(&self, catalog: &Catalog, gpu: &Gpu) -> bool {
+        self.mode == gpu.mode
+            && self.memory_mib == gpu.memory_mib
+            && self.driver == gpu.driver
+            && (self.model.id == gpu.model || catalog.find(&gpu.model).is_some_and(|m| m.id == self.model.id))
+            && self.listing == gpu.profiles
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+    /// The mode.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+    /// Driver version, where known.
+    pub fn driver(&self) -> Option<&str> {
+        self.driver.as_deref()
+    }
+    /// Driver major version, where known.
+    pub fn driver_major(&self) -> Option<u32> {
+        self.driver.as_deref().and_then(|d| driver_major(d).ok())
+    }
+    /// The document's own figure for the device's memory.
+    pub fn declared_memory_mib(&self) -> Option<u32> {
+        self.memory_mib
+    }
+    /// The device's own profile listing.
+    pub fn listing(&self) -> &[Profile] {
+        &self.listing
+    }
+    /// The profiles in force: the listing, else the model's.
+    pub fn profiles(&self) -> &[Profile] {
+        if self.listing.is_empty() { &self.model.profiles } else { &self.listing }
+    }
+    /// What the device offers.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+    /// The grid of a device in MIG mode.
+    pub fn grid(&self) -> Option<&Grid> {
+        match &self.space {
+            Space::Grid(grid) => Some(grid),
+            _ => None,
+        }
+    }
+    /// What a name means on this device.
+    pub fn named(&self, name: &str) -> Option<DeviceAsk> {
+        self.names.get(name).copied()
+    }
+    /// The demand mix in this device's terms.
+    pub fn mix(&self) -> &DeviceMix {
+        &self.mix
+    }
+    /// Sets the demand mix and forgets what was measured with the old one.
+    pub(crate) fn set_mix(&mut self, mix: Vec<(DeviceAsk, u32)>, terms: &[Term]) {
+        self.mix = mix;
+        let ids: Vec<LayoutId> = self.layouts.ids().collect();
+        for id in ids {
+            self.memos[id] = self.memo(id, terms);
+        }
+    }
+
+    /// The state behind a key.
+    pub fn state(&self, key: StateKey) -> Cow<'_, SpaceState> {
+        match key {
+            StateKey::Grid(id) => Cow::Borrowed(&self.layouts[id]),
+            StateKey::Uniform(state) => Cow::Owned(SpaceState::Uniform(state)),
+            StateKey::Fluid(state) => Cow::Owned(SpaceState::Fluid(state)),
+        }
+    }
+
+    /// The key of a state; new layouts are measured once, here.
+    pub(crate) fn intern(&mut self, state: &SpaceState, terms: &[Term]) -> StateKey {
+        match state {
+            SpaceState::Uniform(state) => StateKey::Uniform(*state),
+            SpaceState::Fluid(state) => StateKey::Fluid(*state),
+            SpaceState::Grid(layout) => {
+                if let Some(id) = self.by_layout.get(layout) {
+                    return StateKey::Grid(*id);
+                }
+                let id = self.layouts.push(state.clone());
+                self.by_layout.insert(layout.clone(), id);
+                let memo = self.memo(id, terms);
+                self.memos.push(memo);
+                StateKey::Grid(id)
+            }
+        }
+    }
+
+    /// The key of an unused device.
+    pub fn empty(&self) -> StateKey {
+        match self.space.empty() {
+            SpaceState::Grid(_) => StateKey::Grid(LayoutId(0)),
+            SpaceState::Uniform(state) => StateKey::Uniform(state),
+            SpaceState::Fluid(state) => StateKey::Fluid(state),
+        }
+    }
+
+    fn memo(&self, id: LayoutId, terms: &[Term]) -> LayoutMemo {
+        let Space::Grid(grid) = &self.space else { return LayoutMemo::default() };
+        let state = &self.layouts[id];
+        let best = grid.rows().ids().map(|p| self.measure_best(state, DeviceAsk::Instance(p), terms, |_| true));
+        LayoutMemo { best: best.collect() }
+    }
+
+    /// The best place for an ask on a state, and what it does.
+    pub fn measure_best(
+        &self,
+        state: &SpaceState,
+        ask: DeviceAsk,
+        terms: &[Term],
+        allowed: impl Fn(Take) -> bool,
+    ) -> Option<(Measures, Take)> {
+        let takes = self.space.options(state, ask).into_iter().filter(|t| allowed(*t));
+        let measured = takes.filter_map(|take| Some((self.measure(state, take)?, take)));
+        measured.min_by_key(|(m, take)| (m.key(terms, Surroundings::default()), *take))
+    }
+
+    /// What a take does; `None` if it is not legal on the state.
+    pub fn measure(&self, state: &SpaceState, take: Take) -> Option<Measures> {
+        let after = self.space.put(state, take)?;
+        Some(Measures::of(&self.space, &self.mix, state, &after, take))
+    }
+
+    /// [`Spec::measure_best`] of a key, from memory where it is there.
+    pub fn best(&self, key: StateKey, ask: DeviceAsk, terms: &[Term]) -> Option<(Measures, Take)> {
+        match (key, ask) {
+            (StateKey::Grid(id), DeviceAsk::Instance(profile)) => {
+                self.memos[id].best.get(profile.index()).copied().flatten()
+            }
+            _ => self.measure_best(&self.state(key), ask, terms, |_| true),
+        }
+    }
+
+    /// Layouts seen so far.
+    pub fn layouts_seen(&self) -> usize {
+        self.layouts.len()
+    }
+
+    /// The name of a profile on this device.
+    pub fn profile_name(&self, profile: ProfileId) -> &str {
+        self.grid().and_then(|g| g.rows().lookup(profile)).map_or("", |r| &r.name)
+    }
+}
+
+/// `550.54.15` → 550.
+///
+/// # Errors
+/// A text that does not begin with a number.
+pub fn driver_major(driver: &str) -> Result<u32, InputError> {
+    let major = driver.split('.').next().unwrap_or(driver).trim_start_matches(['r', 'R']);
+    let fault = || Fault::Invalid(alloc::format!("`{driver}` is not a driver version such as 550.54.15"));
+    major.parse().map_err(|_| InputError::new("driver", fault()))
+}
+
+/// What each name means on a device: its own names first, then the catalog's names for
+/// profiles of the same slices and attributes, since drivers round names differently.
+fn names(space: &Space, model: &Model, listing: &[Profile]) -> BTreeMap<String, DeviceAsk> {
+    let mut names = BTreeMap::new();
+    match space {
+        Space::Grid(grid) => {
+            for (id, row) in grid.rows().iter() {
+                for (inner, compute) in row.inner().into_iter().flat_map(|g| g.rows().iter()) {
+                    names.entry(compute.name.clone()).or_insert(DeviceAsk::Compute(id, inner));
+                }
+            }
+            for (id, row) in grid.rows().iter() {
+                names.insert(row.name.clone(), DeviceAsk::Instance(id));
+            }
+            for profile in &model.profiles {
+                let twin = listing.iter().position(|p| p.shape() == profile.shape());
+                if let Some(position) = twin {
+                    names.entry(profile.name.clone()).or_insert(DeviceAsk::Instance(ProfileId::from_index(position)));
+                }
+            }
+        }
+        Space::Uniform(uniform) => {
+            for (i, share) in uniform.types().iter().enumerate() {
+                names.insert(share.name.clone(), DeviceAsk::Share(i as u16));
+            }
+        }
+        Space::Fluid(_) => {}
+    }
+    names
+}

@@ -1,0 +1,354 @@
+//! Why a request does not fit: every gate that stopped a GPU, with counts and numbers.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::seats::Search;
+use super::sets::whole_sets;
+use super::view::View;
+use crate::decision::{Blocker, Reason};
+use crate::fleet::{Health, Mode};
+use crate::ids::{GpuId, ProfileId, SpecId};
+use crate::ledger::{Class, Ledger, Spec};
+use crate::reason::Code;
+use crate::space::{DeviceAsk, Grid, Layout, Obstacle, Space, SpaceState};
+use crate::workload::{InstancesOn, MemberAsk, WholeGpus};
+
+/// What one gate stopped.
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    count: u64,
+    needed: Option<u64>,
+    largest: Option<u64>,
+    total: Option<u64>,
+    subject: Option<String>,
+    blockers: Vec<Blocker>,
+}
+
+impl Tally {
+    fn of(count: u64) -> Self {
+        Self { count, ..Self::default() }
+    }
+    fn amounts(count: u64, needed: u64, free: u64) -> Self {
+        let total = free.saturating_mul(count);
+        Self { count, needed: Some(needed), largest: Some(free), total: Some(total), ..Self::default() }
+    }
+    fn about(self, subject: impl Into<String>) -> Self {
+        Self { subject: Some(subject.into()), ..self }
+    }
+    fn merge(&mut self, other: Self) {
+        let larger = |a: Option<u64>, b: Option<u64>| a.max(b);
+        self.count += other.count;
+        self.needed = self.needed.or(other.needed);
+        self.largest = larger(self.largest, other.largest);
+        self.total = match (self.total, other.total) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        if self.subject.is_none() {
+            self.subject = other.subject;
+        }
+        let fewest = |b: &[Blocker]| b.iter().map(|b| b.by.len()).min().unwrap_or(usize::MAX);
+        if fewest(&other.blockers) < fewest(&self.blockers) {
+            self.blockers = other.blockers;
+        }
+    }
+}
+
+/// The gates of every alternative, by rising code.
+pub fn reasons(search: &Search<'_>, view: &View<'_>) -> Vec<Reason> {
+    let mut gates = Gates { search, view, tallies: BTreeMap::new() };
+    let ledger = view.ledger;
+    let asks = search.workload.alternatives();
+    if ledger.gpus().is_empty() && !asks.contains(&crate::workload::Ask::NodeOnly {}) {
+        gates.add(Code::NoGpus, Tally::of(0));
+    }
+    for alternative in 0..search.resolved.alternatives.len() {
+        let mut node_only = ledger.specs().is_empty();
+        for (spec, kind) in ledger.specs().iter() {
+            match search.resolved.on(alternative, spec) {
+                Ok(MemberAsk::NodeOnly) => node_only = true,
+                Ok(ask) => gates.spec(spec, kind, ask),
+                Err(code) => gates.not_offered(spec, kind, code),
+            }
+        }
+        if node_only {
+            gates.nodes();
+        }
+    }
+    gates.finish()
+}
+
+struct Gates<'a> {
+    search: &'a Search<'a>,
+    view: &'a View<'a>,
+    tallies: BTreeMap<Code, Tally>,
+}
+
+impl Gates<'_> {
+    fn ledger(&self) -> &Ledger {
+        self.view.ledger
+    }
+
+    fn add(&mut self, code: Code, tally: Tally) {
+        match self.tallies.get_mut(&code) {
+            Some(known) => known.merge(tally),
+            None => {
+                self.tallies.insert(code, tally);
+            }
+        }
+    }
+
+    fn finish(self) -> Vec<Reason> {
+        let reason = |(code, tally): (Code, Tally)| Reason {
+            code,
+            number: code.number(),
+            count: tally.count,
+            needed: tally.needed,
+            largest_free: tally.largest,
+            total_free: tally.total,
+            blockers: tally.blockers,
+            subject: tally.subject,
+        };
+        self.tallies.into_iter().map(reason).collect()
+    }
+
+    fn closed(&mut self, spec: SpecId) {
+        let ledger = self.ledger();
+        let closed: Vec<Code> = ledger
+            .closed()
+            .filter(|g| ledger.gpus()[*g].spec == spec)
+            .map(|g| match ledger.gpus()[g].health {
+                Health::Healthy => Code::Cordoned,
+                Health::Degraded | Health::Failed => Code::GpuUnhealthy,
+            })
+            .collect();
+        closed.into_iter().for_each(|code| self.add(code, Tally::of(1)));
+    }
+
+    fn not_offered(&mut self, spec: SpecId, kind: &Spec, code: Code) {
+        let model = kind.model().id.clone();
+        if code != Code::ModeMismatch || kind.mode() != Mode::Mig {
+            let members = self.ledger().index().of_spec(spec).map(|(_, c)| c.members.len() as u64).sum();
+            self.closed(spec);
+            if members > 0 {
+                self.add(code, Tally::of(members).about(model));
+            }
+            return;
+        }
+        // A GPU in MIG mode: cut into used instances, or merely in the wrong mode.
+        let mut split = [(Code::ParentPartitioned, 0), (Code::ModeMismatch, 0)];
+        for (_, class) in self.ledger().index().of_spec(spec) {
+            let state = kind.state(class.key.state);
+            let unused = usize::from(kind.space().is_unused(&state));
+            if let Some((_, count)) = split.get_mut(unused) {
+                *count += class.members.len() as u64;
+            }
+        }
+        self.closed(spec);
+        for (code, count) in split.into_iter().filter(|(_, count)| *count > 0) {
+            self.add(code, Tally::of(count).about(model.clone()));
+        }
+    }
+
+    fn spec(&mut self, spec: SpecId, kind: &Spec, ask: &MemberAsk) {
+        self.closed(spec);
+        let classes: Vec<&Class> = self.view.ledger.index().of_spec(spec).map(|(_, class)| class).collect();
+        match ask {
+            MemberAsk::NodeOnly => {}
+            MemberAsk::One(asks) => {
+                // The smallest thing that would do: if it has no place, nothing has.
+                for (class, ask) in classes.iter().flat_map(|c| asks.first().map(|a| (*c, *a))) {
+                    self.device(kind, class, ask, asks);
+                }
+            }
+            MemberAsk::Whole(gpus) => self.whole(spec, kind, &classes, gpus),
+            MemberAsk::Several(asks, on) => {
+                for class in classes {
+                    self.several(kind, class, asks, *on);
+                }
+            }
+        }
+    }
+
+    /// One ask on the GPUs of one class.
+    fn device(&mut self, kind: &Spec, class: &Class, ask: DeviceAsk, asks: &[DeviceAsk]) {
+        let members: Vec<GpuId> = class.members.iter().copied().filter(|g| !self.view.is_changed(*g)).collect();
+        let state = kind.state(class.key.state);
+        let count = members.len() as u64;
+        if count == 0 {
+            return;
+        }
+        if asks.iter().any(|a| !kind.space().options(&state, *a).is_empty()) {
+            members.iter().for_each(|gpu| self.node(*gpu));
+            return;
+        }
+        let (code, tally) = match (kind.space(), &*state, ask) {
+            (Space::Grid(grid), SpaceState::Grid(layout), DeviceAsk::Instance(p) | DeviceAsk::Compute(p, _)) => {
+                let first = members.first().copied();
+                self.grid(grid, layout, p, first, count)
+            }
+            (Space::Fluid(_), SpaceState::Fluid(left), DeviceAsk::Fraction { milli, mib }) => {
+                if left.milli < milli {
+                    (
+                        Code::InsufficientFraction,
+                        Tally::amounts(count, milli.into(), left.milli.into()).about("milli-GPU"),
+                    )
+                } else {
+                    (Code::InsufficientMemory, Tally::amounts(count, mib.into(), left.mib.into()).about("MiB"))
+                }
+            }
+            (Space::Uniform(uniform), SpaceState::Uniform(left), DeviceAsk::Share(share)) => {
+                let other = left.taken > 0 && left.share != share;
+                let code = if other { Code::LockedToOtherType } else { Code::SharesExhausted };
+                let name = uniform.types().get(usize::from(share)).map_or("", |t| &t.name);
+                (code, Tally::amounts(count, 1, 0).about(name))
+            }
+            _ => (Code::GpuInUse, Tally::of(count)),
+        };
+        self.add(code, tally);
+    }
+
+    fn grid(&self, grid: &Grid, layout: &Layout, profile: ProfileId, gpu: Option<GpuId>, count: u64) -> (Code, Tally) {
+        let row = &grid.rows()[profile];
+        let cells = Tally::amounts(count, row.size.into(), grid.cells_free(layout).into());
+        match grid.obstacle(layout, profile) {
+            Some(Obstacle::PlacementsUnknown) => (Code::PlacementsUnknown, Tally::of(count).about(row.name.clone())),
+            Some(Obstacle::TooFewSlices) => {
+                let compute = grid.compute_free(layout).filter(|free| *free < row.compute_slices);
+                let tally = match compute {
+                    Some(free) => Tally::amounts(count, row.compute_slices.into(), free.into()).about("compute slices"),
+                    None => cells.about("memory slices"),
+                };
+                (Code::InsufficientSlices, tally)
+            }
+            Some(Obstacle::MaxInstances) => (Code::MaxInstances, Tally::of(count).about(row.name.clone())),
+            Some(Obstacle::Engines) => (Code::EnginesExhausted, Tally::of(count).about(row.name.clone())),
+            Some(Obstacle::RefusedTogether) => (Code::RefusedTogether, Tally::of(count).about(row.name.clone())),
+            // The profile has a start, but its compute instance has not.
+            None => (Code::InsufficientSlices, Tally::of(count).about("compute slices inside the instance")),
+            Some(Obstacle::Fragmented) => {
+                let blockers = gpu.map_or_else(Vec::new, |gpu| self.blockers(grid, layout, profile, gpu));
+                (Code::Fragmented, Tally { blockers, ..cells.about("memory slices") })
+            }
+        }
+    }
+
+    /// What stands on the cells of each start.
+    fn blockers(&self, grid: &Grid, layout: &Layout, profile: ProfileId, gpu: GpuId) -> Vec<Blocker> {
+        let ledger = self.ledger();
+        let record = &ledger.gpus()[gpu];
+        let row = &grid.rows()[profile];
+        let blocker = |&start: &u16| {
+            let end = start.saturating_add(row.size);
+            let hit =
+                layout.used().filter(|e| e.start < end && start < e.start.saturating_add(grid.rows()[e.profile].size));
+            let mut by: Vec<String> = hit.flat_map(|e| ledger.names_at(gpu, e.start)).collect();
+            by.dedup();
+            Blocker { node: ledger.nodes()[record.node].name.clone(), gpu: record.index, start, by }
+        };
+        row.starts.iter().map(blocker).collect()
+    }
+
+    /// The node gate that stops a GPU which has room.
+    fn node(&mut self, gpu: GpuId) {
+        let ledger = self.view.ledger;
+        let node = ledger.gpus()[gpu].node;
+        let rules = self.search.rules;
+        let taken = self.view.node_use(node);
+        let record = &ledger.nodes()[node];
+        match rules.failure(ledger, node, taken) {
+            Some(code @ Code::NodeCpu) => {
+                let free = record.cpu_free().unwrap_or(u64::MAX).saturating_sub(taken.cpu_milli);
+                self.add(code, Tally { total: None, ..Tally::amounts(1, rules.cpu_milli, free).about("milli-CPU") });
+            }
+            Some(code @ Code::NodeMemory) => {
+                let free = record.memory_free().unwrap_or(u64::MAX).saturating_sub(taken.memory_mib);
+                self.add(code, Tally { total: None, ..Tally::amounts(1, rules.memory_mib, free).about("MiB") });
+            }
+            Some(code) => self.add(code, Tally::of(1)),
+            // It has room for a member, so what fails is all of them together.
+            None => self
+                .add(Code::GangIncomplete, Tally { needed: Some(self.search.workload.count.into()), ..Tally::of(1) }),
+        }
+    }
+
+    fn nodes(&mut self) {
+        let ledger = self.view.ledger;
+        for (node, record) in ledger.nodes().iter() {
+            let (rules, taken) = (self.search.rules, self.view.node_use(node));
+            match rules.failure(ledger, node, taken) {
+                Some(code @ Code::NodeCpu) => {
+                    let free = record.cpu_free().unwrap_or(u64::MAX);
+                    self.add(
+                        code,
+                        Tally { total: None, ..Tally::amounts(1, rules.cpu_milli, free).about("milli-CPU") },
+                    );
+                }
+                Some(code @ Code::NodeMemory) => {
+                    let free = record.memory_free().unwrap_or(u64::MAX);
+                    self.add(code, Tally { total: None, ..Tally::amounts(1, rules.memory_mib, free).about("MiB") });
+                }
+                Some(code) => self.add(code, Tally::of(1)),
+                None => self.add(Code::GangIncomplete, Tally::of(1)),
+            }
+        }
+    }
+
+    fn whole(&mut self, spec: SpecId, kind: &Spec, classes: &[&Class], gpus: &WholeGpus) {
+        let ledger = self.view.ledger;
+        let mut nodes: BTreeMap<_, Vec<GpuId>> = BTreeMap::new();
+        for class in classes {
+            let state = kind.state(class.key.state);
+            if kind.space().is_unused(&state) {
+                for gpu in &class.members {
+                    nodes.entry(ledger.gpus()[*gpu].node).or_default().push(*gpu);
+                }
+            } else {
+                self.add(Code::GpuInUse, Tally::of(class.members.len() as u64));
+            }
+        }
+        for (node, free) in nodes {
+            let count = free.len() as u64;
+            if count < u64::from(gpus.count) {
+                let tally = Tally::amounts(1, gpus.count.into(), count);
+                self.add(Code::TooFewGpus, Tally { count, ..tally }.about("wholly free GPUs on one node"));
+                continue;
+            }
+            let plain = WholeGpus { near_nic: None, ..gpus.clone() };
+            let found = |ask: &WholeGpus| !whole_sets(self.view, node, spec, ask, 1, &mut 0).is_empty();
+            let code = match (found(gpus), found(&plain), gpus.link) {
+                (true, ..) => {
+                    free.first().into_iter().for_each(|gpu| self.node(*gpu));
+                    continue;
+                }
+                (_, true, _) => Code::NicDistance,
+                (_, _, Some(crate::workload::GpuLink::FabricPartition)) => Code::FabricPartition,
+                _ => Code::Topology,
+            };
+            self.add(code, Tally { needed: Some(gpus.count.into()), ..Tally::of(count) });
+        }
+    }
+
+    fn several(&mut self, kind: &Spec, class: &Class, asks: &[DeviceAsk], on: InstancesOn) {
+        let count = class.members.len() as u64;
+        let state = kind.state(class.key.state);
+        let (Some(grid), SpaceState::Grid(layout)) = (kind.grid(), &*state) else { return };
+        let rows = asks.iter().filter_map(|ask| match ask {
+            DeviceAsk::Instance(p) | DeviceAsk::Compute(p, _) => grid.rows().lookup(*p),
+            _ => None,
+        });
+        let cells: u64 = rows.clone().map(|r| u64::from(r.size)).sum();
+        let compute: u64 = rows.map(|r| u64::from(r.compute_slices)).sum();
+        let (cells_free, compute_free) = (u64::from(grid.cells_free(layout)), grid.compute_free(layout).map(u64::from));
+        if on == InstancesOn::SameGpu && cells > cells_free {
+            self.add(Code::InsufficientSlices, Tally::amounts(count, cells, cells_free).about("memory slices"));
+        } else if on == InstancesOn::SameGpu && compute_free.is_some_and(|free| compute > free) {
+            let free = compute_free.unwrap_or(0);
+            self.add(Code::InsufficientSlices, Tally::amounts(count, compute, free).about("compute slices"));
+        } else {
+            self.add(Code::InstancesDoNotFit, Tally::amounts(count, cells, cells_free).about("memory slices"));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Deciding one request at a time.
+
+mod gang;
+mod gates;
+mod policy;
+mod rules;
+mod seats;
+mod sets;
+mod steps;
+mod view;
+
+pub use policy::{DeviceMix, Key, Measures, MixEntry, Policy, Surroundings, TERMS_MAX, Term};
+pub use rules::{NodeRules, NodeUse};
+pub use seats::Search;
+pub use view::{Seat, Unseat, View};
+
+use alloc::vec::Vec;
+
+use crate::decision::{Decision, Proof, Reason, Verdict};
+use crate::error::InputError;
+use crate::ledger::{Ledger, PartRecord};
+use crate::reason::Code;
+use crate::workload::{Resolver, Workload};
+use gang::Outcome;
+use steps::Shift;
+
+/// How much work a call may do. Work is counted in places looked at, never in time, so
+/// that the same call gives the same answer everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Places looked at.
+    pub work: u64,
+    /// Most moves of others that one request may cause.
+    pub moves: u32,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { work: 2_000_000, moves: 4 }
+    }
+}
+
+/// Decides a request on the ledger's present version; changes nothing.
+///
+/// # Errors
+/// A request that is not well formed: see [`Resolver::resolve`].
+pub fn decide(ledger: &Ledger, workload: &Workload, budget: Budget) -> Result<Decision, InputError> {
+    let resolved = Resolver::new(ledger).resolve(workload)?;
+    let search = Search::new(ledger, workload, &resolved);
+    let mut view = View::new(ledger);
+    let mut work = 0;
+    let outcome = gang::seat_all(&search, &mut view, budget.work, &mut work);
+    Ok(match outcome {
+        Outcome::Seated(seats) => admitted(ledger, workload, &[], &seats),
+        Outcome::Exhausted => undecided(ledger, workload, work),
+        Outcome::Impossible(proof) => refused(&search, &view, proof),
+    })
+}
+
+fn admitted(ledger: &Ledger, workload: &Workload, shifts: &[Shift], seats: &[Seat]) -> Decision {
+    let mut placements = Vec::new();
+    for (member, seat) in seats.iter().enumerate() {
+        let part = |on| PartRecord { member: member as u32, alternative: seat.alternative, node: seat.node, on };
+        if seat.takes.is_empty() {
+            placements.push(ledger.placement(&part(None)));
+        }
+        placements.extend(seat.takes.iter().map(|take| ledger.placement(&part(Some(*take)))));
+    }
+    Decision {
+        workload: workload.name.clone(),
+        version: ledger.version(),
+        verdict: Verdict::Admit,
+        proved: false,
+        proof: None,
+        reasons: Vec::new(),
+        placements,
+        steps: steps::steps(ledger, &workload.name, shifts, seats),
+        moves: steps::moves(ledger, shifts),
+    }
+}
+
+fn blank(ledger: &Ledger, workload: &Workload, verdict: Verdict) -> Decision {
+    Decision {
+        workload: workload.name.clone(),
+        version: ledger.version(),
+        verdict,
+        proved: false,
+        proof: None,
+        reasons: Vec::new(),
+        placements: Vec::new(),
+        steps: Vec::new(),
+        moves: Vec::new(),
+    }
+}
+
+fn refused(search: &Search<'_>, view: &View<'_>, proof: Proof) -> Decision {
+    let verdict = if search.workload.queue { Verdict::Wait } else { Verdict::Reject };
+    let reasons = gates::reasons(search, view);
+    Decision { proved: true, proof: Some(proof), reasons, ..blank(view.ledger, search.workload, verdict) }
+}
+
+fn undecided(ledger: &Ledger, workload: &Workload, work: u64) -> Decision {
+    let code = Code::BudgetExhausted;
+    let reason = Reason {
+        code,
+        number: code.number(),
+        count: work,
+        needed: None,
+        largest_free: None,
+        total_free: None,
+        blockers: Vec::new(),
+        subject: None,
+    };
+    Decision { reasons: Vec::from([reason]), ..blank(ledger, workload, Verdict::Undecided) }
+}

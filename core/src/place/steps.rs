@@ -1,0 +1,198 @@
+//! What the host has to do to make a decision true, in an order in which every prefix
+//! leaves a legal state: moves first, then destructions, creations, hand-overs.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::view::{Seat, View};
+use crate::decision::{Action, Move, Step};
+use crate::ids::GpuId;
+use crate::ledger::Ledger;
+use crate::space::{Entry, SpaceState, Take};
+
+/// A part of a lease, or a found instance, that goes elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shift {
+    /// Name of the lease or instance.
+    pub name: String,
+    /// Member of the lease.
+    pub member: u32,
+    /// Whether a lease owns it.
+    pub leased: bool,
+    /// Where it is.
+    pub from: (GpuId, Take),
+    /// Where it goes.
+    pub to: (GpuId, Take),
+}
+
+/// Steps of an admission.
+pub fn steps(ledger: &Ledger, name: &str, shifts: &[Shift], seats: &[Seat]) -> Vec<Step> {
+    let mut plan = Plan { ledger, view: View::new(ledger), steps: Vec::new() };
+    plan.shift(shifts);
+    let (mut destroy, mut create, mut attach) = (Vec::new(), Vec::new(), Vec::new());
+    for (member, seat) in seats.iter().enumerate() {
+        for (gpu, take) in &seat.takes {
+            let before = plan.view.state(*gpu).into_owned();
+            let (gone, made) = plan.changes(*gpu, &before, *take);
+            destroy.extend(gone);
+            create.extend(made);
+            plan.view.put(*gpu, *take);
+            attach.push(plan.step(*gpu, Action::Attach { lease: name.into(), member: member as u32 }));
+        }
+    }
+    let mut steps = plan.steps;
+    steps.extend(destroy);
+    steps.extend(create);
+    steps.extend(attach);
+    steps
+}
+
+/// Shifts in the words of documents.
+pub fn moves(ledger: &Ledger, shifts: &[Shift]) -> Vec<Move> {
+    let site = |(gpu, take): (GpuId, Take)| {
+        let record = &ledger.gpus()[gpu];
+        let (profile, start) = match take {
+            Take::Instance { profile, start } => (ledger.spec(gpu).profile_name(profile).into(), start),
+            _ => (String::new(), 0),
+        };
+        crate::decision::Site { node: ledger.nodes()[record.node].name.clone(), gpu: record.index, profile, start }
+    };
+    let to_move = |s: &Shift| Move { lease: s.name.clone(), member: s.member, from: site(s.from), to: site(s.to) };
+    shifts.iter().map(to_move).collect()
+}
+
+struct Plan<'a> {
+    ledger: &'a Ledger,
+    view: View<'a>,
+    steps: Vec<Step>,
+}
+
+impl Plan<'_> {
+    fn step(&self, gpu: GpuId, action: Action) -> Step {
+        let record = &self.ledger.gpus()[gpu];
+        Step { node: self.ledger.nodes()[record.node].name.clone(), gpu: record.index, action, disturbs: Vec::new() }
+    }
+
+    /// Moves one after the other while a target is free, so that nobody is without an
+    /// instance; what only frees each other's target is taken down together.
+    fn shift(&mut self, shifts: &[Shift]) {
+        let mut open: Vec<&Shift> = shifts.iter().collect();
+        while !open.is_empty() {
+            let free = open.iter().position(|s| self.view.clone().put(s.to.0, s.to.1));
+            match free {
+                Some(i) => {
+                    let shift = open.remove(i);
+                    self.bring_up(shift);
+                    self.take_down(shift);
+                }
+                None => {
+                    open.iter().for_each(|s| self.take_down(s));
+                    open.iter().for_each(|s| self.bring_up(s));
+                    open.clear();
+                }
+            }
+        }
+    }
+
+    fn take_down(&mut self, shift: &Shift) {
+        let (gpu, take) = shift.from;
+        let disturbs = Vec::from([shift.name.clone()]);
+        if shift.leased {
+            let action = Action::Detach { lease: shift.name.clone(), member: shift.member };
+            let step = Step { disturbs: disturbs.clone(), ..self.step(gpu, action) };
+            self.steps.push(step);
+        }
+        if let Some(action) = self.destroy(gpu, take) {
+            let step = Step { disturbs, ..self.step(gpu, action) };
+            self.steps.push(step);
+        }
+        let after = self.ledger.spec(gpu).space().remove(&self.view.state(gpu), take);
+        if let Some(after) = after {
+            self.view.set(gpu, after);
+        }
+    }
+
+    fn bring_up(&mut self, shift: &Shift) {
+        let (gpu, take) = shift.to;
+        let before = self.view.state(gpu).into_owned();
+        let (gone, made) = self.changes(gpu, &before, take);
+        self.steps.extend(gone);
+        self.steps.extend(made);
+        self.view.put(gpu, take);
+        if shift.leased {
+            let action = Action::Attach { lease: shift.name.clone(), member: shift.member };
+            let step = self.step(gpu, action);
+            self.steps.push(step);
+        }
+    }
+
+    /// Idle instances to destroy and instances to create for a take.
+    fn changes(&self, gpu: GpuId, before: &SpaceState, take: Take) -> (Vec<Step>, Vec<Step>) {
+        let (SpaceState::Grid(layout), Some(grid)) = (before, self.ledger.spec(gpu).grid()) else {
+            return (Vec::new(), Vec::new());
+        };
+        let Some(put) = grid.put(layout, take) else { return (Vec::new(), Vec::new()) };
+        let gone = put.destroyed.iter().filter_map(|e: &Entry| {
+            let action = self.destroy(gpu, Take::Instance { profile: e.profile, start: e.start })?;
+            Some(self.step(gpu, action))
+        });
+        let mut made = Vec::new();
+        let (Take::Instance { profile, start } | Take::Compute { profile, start, .. }) = take else {
+            return (gone.collect(), made);
+        };
+        let row = &grid.rows()[profile];
+        if !put.reused {
+            let (name, id) = (row.name.clone(), row.id);
+            let action = Action::CreateInstance { profile: name, profile_id: id, start, size: row.size };
+            made.push(self.step(gpu, action));
+        }
+        if let Take::Compute { inner, inner_start, .. } = take
+            && let Some(compute) = row.inner().and_then(|g| g.rows().lookup(inner))
+        {
+            made.push(self.step(
+                gpu,
+                Action::CreateCompute {
+                    profile: compute.name.clone(),
+                    profile_id: compute.id,
+                    instance_start: start,
+                    start: inner_start,
+                },
+            ));
+        }
+        (gone.collect(), made)
+    }
+
+    fn destroy(&self, gpu: GpuId, take: Take) -> Option<Action> {
+        let Take::Instance { profile, start } = take else { return None };
+        let row = self.ledger.spec(gpu).grid()?.rows().lookup(profile)?;
+        Some(Action::DestroyInstance {
+            profile: row.name.clone(),
+            profile_id: row.id,
+            instance_id: self.ledger.instance_id(gpu, start),
+            start,
+            size: row.size,
+        })
+    }
+}
+
+impl Action {
+    /// What takes this action back, where it is one that can be.
+    pub fn inverse(&self) -> Self {
+        match self.clone() {
+            Self::CreateInstance { profile, profile_id, start, size } => {
+                Self::DestroyInstance { profile, profile_id, instance_id: None, start, size }
+            }
+            Self::DestroyInstance { profile, profile_id, start, size, .. } => {
+                Self::CreateInstance { profile, profile_id, start, size }
+            }
+            Self::CreateCompute { profile, profile_id, instance_start, start } => {
+                Self::DestroyCompute { profile, profile_id, instance_start, start }
+            }
+            Self::DestroyCompute { profile, profile_id, instance_start, start } => {
+                Self::CreateCompute { profile, profile_id, instance_start, start }
+            }
+            Self::Attach { lease, member } => Self::Detach { lease, member },
+            Self::Detach { lease, member } => Self::Attach { lease, member },
+        }
+    }
+}
