@@ -233,12 +233,14 @@ pub enum Remedy {
         /// No smaller number of moves does it.
         fewest: bool,
     },
-    /// Add one empty GPU of this model, in this mode.
-    AddGpu {
+    /// Add one node with this many empty GPUs.
+    AddGpus {
         /// Model id.
         model: String,
         /// Mode name.
         mode: String,
+        /// How many; fewer do not do.
+        count: u32,
     },
     /// Let this GPU take work again.
     Uncordon {

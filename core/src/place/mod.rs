@@ -1,7 +1,9 @@
 //! Deciding one request at a time.
 
 mod gang;
+mod explain;
 mod gates;
+mod moves;
 mod policy;
 mod rules;
 mod seats;
@@ -9,6 +11,7 @@ mod sets;
 mod steps;
 mod view;
 
+pub use explain::explain;
 pub use policy::{DeviceMix, Key, Measures, MixEntry, Policy, Surroundings, TERMS_MAX, Term};
 pub use rules::{NodeRules, NodeUse};
 pub use seats::Search;
@@ -53,7 +56,15 @@ pub fn decide(ledger: &Ledger, workload: &Workload, budget: Budget) -> Result<De
     Ok(match outcome {
         Outcome::Seated(seats) => admitted(ledger, workload, &[], &seats),
         Outcome::Exhausted => undecided(ledger, workload, work),
-        Outcome::Impossible(proof) => refused(&search, &view, proof),
+        Outcome::Impossible(proof) => {
+            let may_move = workload.allow_moves || ledger.policy().allow_moves;
+            let limit = if may_move { budget.moves } else { 0 };
+            match moves::make_room(&search, &view, limit, budget.work, &mut work) {
+                (Some(room), _) => admitted(ledger, workload, &room.shifts, &room.seats),
+                (None, complete) if may_move && !complete => undecided(ledger, workload, work),
+                (None, _) => refused(&search, &view, proof),
+            }
+        }
     })
 }
 
