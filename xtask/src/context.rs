@@ -132,7 +132,7 @@ impl Context {
             }
             self.run(cmd)?;
         }
-        if present() { Ok(()) } else { Err(Stop::fail(format!("{tool} is still missing after {how}"))) }
+        if present() { Ok(()) } else { Err(Stop::fail(format!("{tool}: still missing after {how}"))) }
     }
 
     /// `cargo install` into the target directory; [`Context::run`] looks there first.
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn an_installation_that_brings_nothing_fails() {
         let stop = context(true).need("x", || false, &[Cmd::words("cargo --version")]);
-        assert_eq!(stop, Err(Stop::fail("x is still missing after cargo --version")));
+        assert_eq!(stop, Err(Stop::fail("x: still missing after cargo --version")));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The steps, in the order in which a tier runs them.
 
+use std::path::Path;
+
 use crate::command::Cmd;
 use crate::context::{Context, Stop, apt, has_target};
 use crate::workspace::locked_version;
@@ -192,17 +194,19 @@ fn highs(context: &Context) -> Result<String, Stop> {
     if !solver.is_some_and(|package| package.features.contains_key("highs")) {
         return Ok("nothing to do: slicewise-solver has no feature `highs`".into());
     }
-    let present = || {
-        // clang prints the bare name back when it does not find the library beside itself.
-        let libclang = context.probe(&Cmd::words("clang -print-file-name=libclang.so")).unwrap_or_default();
-        context.has("cmake --version") && libclang.contains('/')
-    };
+    let present = || context.has("cmake --version") && has_libclang(context);
     let install = [apt("install --no-install-recommends cmake g++ clang libclang-dev")];
     context.need("cmake, clang and libclang", present, &install)?;
     let lints = "cargo clippy -p slicewise-solver --features highs --all-targets -- -D warnings";
     context.run(&Cmd::words(lints))?;
     context.run(&tests(context, "-p slicewise-solver --features highs --no-fail-fast"))?;
     Ok(String::new())
+}
+
+/// Whether libclang lies beside clang: its resource directory is `<lib>/clang/<version>`.
+fn has_libclang(context: &Context) -> bool {
+    let resources = context.probe(&Cmd::words("clang -print-resource-dir")).unwrap_or_default();
+    Path::new(resources.trim()).ancestors().nth(2).is_some_and(|lib| lib.join("libclang.so").exists())
 }
 
 fn miri(context: &Context) -> Result<String, Stop> {

@@ -1,0 +1,160 @@
+//! `slicewise explain`, and decisions in words.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use slicewise::{Action, Decision, Part, Placement, Proof, Reason, Remedy, Site, Verdict};
+
+use super::{FleetArgs, exit_code, verdict_name};
+use crate::failure::Failure;
+use crate::io::{self, Text};
+
+/// Say why a request does not fit and what would help.
+#[derive(Args)]
+pub struct Explain {
+    #[command(flatten)]
+    fleet: FleetArgs,
+    /// Request, or list of requests (JSON, YAML or CSV).
+    #[arg(long = "request", alias = "requests", value_name = "FILE")]
+    request: PathBuf,
+    /// Print as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Explain {
+    /// Runs the command.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let (_, engine) = self.fleet.load()?;
+        let text = Text::read(&self.request)?;
+        let mut worst = Verdict::Admit;
+        let mut explanations = Vec::new();
+        for request in text.requests()? {
+            let fail = |e| Failure::engine(&text, e);
+            let decision = engine.decide(&request).map_err(fail)?;
+            let explanation = engine.explain(&request).map_err(fail)?;
+            if worst == Verdict::Admit {
+                worst = decision.verdict;
+            }
+            if !self.json {
+                io::print(&render(&decision, &explanation.conflict, &explanation.remedies))?;
+            }
+            explanations.push(explanation);
+        }
+        if self.json {
+            match explanations.as_slice() {
+                [one] => io::print_json(one)?,
+                all => io::print_json(&all)?,
+            }
+        }
+        Ok(exit_code(worst))
+    }
+}
+
+/// A decision in words.
+pub fn render(decision: &Decision, conflict: &[String], remedies: &[Remedy]) -> String {
+    let mut text = String::new();
+    let proof = match (decision.proved, decision.proof) {
+        (true, Some(Proof::ExhaustedSearch)) => ", proved: every place was tried",
+        (true, Some(Proof::CountBound)) => ", proved: even the most that fits is less",
+        (true, Some(Proof::Verified)) => ", checked",
+        _ => "",
+    };
+    let _ = writeln!(text, "{}: {}{proof}", decision.workload, verdict_name(decision.verdict));
+    for placement in &decision.placements {
+        let _ = writeln!(text, "  member {} gets {}", placement.member, place(placement));
+    }
+    for moved in &decision.moves {
+        let _ = writeln!(text, "  moves {} from {} to {}", moved.lease, site(&moved.from), site(&moved.to));
+    }
+    for reason in &decision.reasons {
+        let _ = writeln!(text, "  {}", reason_line(reason));
+        for blocker in &reason.blockers {
+            let by = if blocker.by.is_empty() { "nothing on its cells".to_string() } else { blocker.by.join(", ") };
+            let _ = writeln!(text, "    {} GPU{} start {}: {by}", blocker.node, blocker.gpu, blocker.start);
+        }
+    }
+    if !conflict.is_empty() {
+        let _ = writeln!(text, "  cannot stay together with what is asked: {}", conflict.join(", "));
+    }
+    for (i, remedy) in remedies.iter().enumerate() {
+        let label = if i == 0 { "would help:" } else { "        or:" };
+        let _ = writeln!(text, "  {label} {}", remedy_line(remedy));
+    }
+    for (i, step) in decision.steps.iter().enumerate() {
+        let disturbs = if step.disturbs.is_empty() { String::new() } else { format!(" (disturbs {})", step.disturbs.join(", ")) };
+        let _ = writeln!(text, "  step {}: {} on {} GPU{}{disturbs}", i + 1, action(&step.action), step.node, step.gpu);
+    }
+    text
+}
+
+fn place(placement: &Placement) -> String {
+    let at = placement.gpu.map_or_else(|| placement.node.clone(), |gpu| format!("{} GPU{gpu}", placement.node));
+    match &placement.part {
+        Part::NodeOnly => format!("a place on {at}"),
+        Part::Whole => format!("all of {at}"),
+        Part::Instance { profile, start, .. } => format!("{profile} at {start} on {at}"),
+        Part::Compute { profile, start, compute_profile, compute_start, .. } => {
+            format!("{compute_profile} at {compute_start} inside {profile} at {start} on {at}")
+        }
+        Part::Share { share } => format!("one {share} on {at}"),
+        Part::Fraction { milli, memory_mib: 0 } => format!("{milli} thousandths of {at}"),
+        Part::Fraction { milli, memory_mib } => format!("{milli} thousandths and {memory_mib} MiB of {at}"),
+    }
+}
+
+fn site(site: &Site) -> String {
+    format!("{} GPU{} start {}", site.node, site.gpu, site.start)
+}
+
+/// A reason in words.
+pub fn reason_line(reason: &Reason) -> String {
+    let mut line = format!("{} ({})", reason.code.name(), reason.number);
+    if let Some(subject) = &reason.subject {
+        let _ = write!(line, " {subject}:");
+    }
+    if let Some(needed) = reason.needed {
+        let _ = write!(line, " needs {needed}");
+    }
+    if let Some(free) = reason.largest_free {
+        let _ = write!(line, ", most in one place {free}");
+    }
+    if let Some(total) = reason.total_free {
+        let _ = write!(line, ", {total} in all");
+    }
+    let _ = write!(line, " ({} stopped)", reason.count);
+    line
+}
+
+fn remedy_line(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::Move { moves, fewest } => {
+            let each: Vec<String> = moves.iter().map(|m| format!("{} from {} to {}", m.lease, site(&m.from), site(&m.to))).collect();
+            let proof = if *fewest { "; no fewer moves do" } else { "" };
+            format!("moving {}{proof}", each.join(", then "))
+        }
+        Remedy::AddGpus { model, mode, count } => format!("one more node with {count} × {model} in mode {mode}"),
+        Remedy::Uncordon { node, gpu: Some(gpu) } => format!("uncordoning {node} GPU{gpu}"),
+        Remedy::Uncordon { node, gpu: None } => format!("uncordoning {node}"),
+        Remedy::FewerMembers { count } => format!("asking for {count} members"),
+        Remedy::OtherProfile { profile } => format!("asking for {profile}"),
+        Remedy::Relax { field } => format!("dropping `{field}`"),
+    }
+}
+
+fn action(action: &Action) -> String {
+    match action {
+        Action::CreateInstance { profile, start, .. } => format!("create {profile} at {start}"),
+        Action::DestroyInstance { profile, start, .. } => format!("destroy {profile} at {start}"),
+        Action::CreateCompute { profile, start, instance_start, .. } => {
+            format!("create {profile} at {start} inside the instance at {instance_start}")
+        }
+        Action::DestroyCompute { profile, start, instance_start, .. } => {
+            format!("destroy {profile} at {start} inside the instance at {instance_start}")
+        }
+        Action::Attach { lease, member } => format!("hand over to {lease} member {member}"),
+        Action::Detach { lease, member } => format!("take from {lease} member {member}"),
+    }
+}

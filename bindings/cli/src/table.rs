@@ -1,0 +1,20 @@
+//! Tables for people, and decimals made of integers.
+
+use comfy_table::{Table, presets};
+
+/// A table with these headings.
+pub fn table(headings: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(headings.to_vec());
+    table
+}
+
+/// Parts per million as a percentage with two decimals.
+pub fn percent(ppm: u64) -> String {
+    format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
+}
+
+/// A number that may not be known.
+pub fn known<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "?".to_string(), |v| v.to_string())
+}
