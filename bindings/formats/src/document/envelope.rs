@@ -1,7 +1,10 @@
 //! The envelope that every `slicewise/v1` document shares.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use slicewise_core::catalog::Model;
 use slicewise_core::fleet::{Gpu, Lease, Mode, Node, State};
@@ -123,7 +126,8 @@ fn invented(next: &mut usize, taken: &BTreeSet<String>) -> String {
 /// Indices stay unwritten where positions say the same.
 fn extend(node: &mut Node, row: &GpuRow) {
     let explicit = node.gpus.iter().any(|g| g.index.is_some());
-    let mut free = node.gpus.iter().zip(0..).map(|(g, at)| g.index.unwrap_or(at)).max().map_or(0, |i| i.saturating_add(1));
+    let mut free =
+        node.gpus.iter().zip(0..).map(|(g, at)| g.index.unwrap_or(at)).max().map_or(0, |i| i.saturating_add(1));
     let mode = if row.mig { Mode::Mig } else { Mode::Whole };
     for _ in 0..row.count {
         let index = explicit.then_some(free);
@@ -140,12 +144,32 @@ impl From<State> for Document {
     }
 }
 
+/// A document that is written as a mapping: by itself serde would also take its fields
+/// as a list, and so an empty list as an empty fleet.
+struct Whole(Document);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Whole;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a `slicewise/v1` document")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Whole, A::Error> {
+                Document::deserialize(MapAccessDeserializer::new(map)).map(Whole)
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
 /// Reads a fleet from a document in JSON or YAML. Requests in it are checked and left out.
 ///
 /// # Errors
 /// A text that is no such document, with line, column and field.
 pub fn read_state(name: &str, text: &str) -> Result<State, ReadError> {
-    let document: Document = read(name, text)?;
+    let Whole(document) = read(name, text)?;
     requests::named(name, text, document.requests.clone(), "requests")?;
     if document.gpus.iter().map(|row| u64::from(row.count)).sum::<u64>() > GPUS_MAX {
         return Err(ReadError::new(name, format!("more than {GPUS_MAX} GPUs in one document"))

@@ -11,7 +11,7 @@ use slicewise_core::workload::Workload;
 use super::envelope::Document;
 use super::error::ReadError;
 use super::locate::locate;
-use super::text::{read, strip_bom};
+use super::text::{plain, read, strip_bom};
 
 /// A workload whose name may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,21 +57,44 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithName<A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        if let Some(key) = self.map.next_key::<String>()? {
-            self.has_name |= key == "name";
-            return seed.deserialize(key.into_deserializer()).map(Some);
+        let mut seed = Some(seed);
+        let key = KeySeed { seed: &mut seed, has_name: &mut self.has_name };
+        if let Some(key) = self.map.next_key_seed(key)? {
+            return Ok(Some(key));
         }
-        if self.has_name || self.adds_name {
-            return Ok(None);
+        match seed {
+            Some(seed) if !self.has_name && !self.adds_name => {
+                self.adds_name = true;
+                seed.deserialize("name".into_deserializer()).map(Some)
+            }
+            _ => Ok(None),
         }
-        self.adds_name = true;
-        seed.deserialize("name".into_deserializer()).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
         match self.adds_name {
             true => seed.deserialize("".into_deserializer()),
             false => self.map.next_value_seed(seed),
+        }
+    }
+}
+
+/// Looks at a key on its way to the request's own type. Errors of that type arise inside,
+/// where the path of the field is still known.
+struct KeySeed<'k, K> {
+    seed: &'k mut Option<K>,
+    has_name: &'k mut bool,
+}
+
+impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for KeySeed<'_, K> {
+    type Value = K::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<K::Value, D::Error> {
+        let key = String::deserialize(deserializer)?;
+        *self.has_name |= key == "name";
+        match self.seed.take() {
+            Some(seed) => seed.deserialize(key.into_deserializer()),
+            None => Err(serde::de::Error::custom("a key was read twice")),
         }
     }
 }
@@ -218,7 +241,7 @@ fn read_csv(file: &str, text: &str) -> Result<(Vec<Workload>, Vec<usize>), ReadE
 pub(crate) fn csv_error(file: &str, error: &csv::Error) -> ReadError {
     let line = error.position().map(|p| (usize::try_from(p.line()).unwrap_or(usize::MAX), 1));
     let (message, column) = match error.kind() {
-        csv::ErrorKind::Deserialize { err, .. } => (err.kind().to_string(), err.field().map(|f| f + 1)),
+        csv::ErrorKind::Deserialize { err, .. } => (plain(&err.kind().to_string()), err.field().map(|f| f + 1)),
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             (format!("the row has {len} cells, the header {expected_len}"), None)
         }

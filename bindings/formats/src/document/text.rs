@@ -31,16 +31,25 @@ pub(crate) fn strip_bom(text: &str) -> &str {
 /// # Errors
 /// A text that is not JSON or YAML, or not this type, with line, column and field.
 pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, ReadError> {
-    let text = strip_bom(text);
+    let text = filled(file, text)?;
     match syntax(text) {
         Syntax::Json => read_json(file, text),
         Syntax::Yaml => read_yaml(file, text),
     }
 }
 
+/// An empty file would read as an empty fleet, which nobody means.
+fn filled<'t>(file: &str, text: &'t str) -> Result<&'t str, ReadError> {
+    let text = strip_bom(text);
+    match text.trim().is_empty() {
+        true => Err(ReadError::new(file, "the text is empty")),
+        false => Ok(text),
+    }
+}
+
 /// Reads every document of a text: one for JSON, any number for YAML.
 pub(crate) fn read_all<T: DeserializeOwned>(file: &str, text: &str) -> Result<Vec<T>, ReadError> {
-    let text = strip_bom(text);
+    let text = filled(file, text)?;
     match syntax(text) {
         Syntax::Json => Ok(vec![read_json(file, text)?]),
         Syntax::Yaml => serde_saphyr::from_multiple_with_options(text, options())
@@ -75,7 +84,7 @@ fn json_error(file: &str, text: &str, error: &serde_json::Error, path: String) -
         true => locate(text, &path).or(reached),
         false => reached,
     };
-    ReadError::new(file, message).at(position).in_field(path)
+    ReadError::new(file, plain(message)).at(position).in_field(path)
 }
 
 fn column_in_chars(text: &str, line: usize, bytes: usize) -> usize {
@@ -96,14 +105,39 @@ fn read_yaml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, ReadError
 }
 
 fn yaml_error(file: &str, text: &str, error: &serde_saphyr::Error, path: String) -> ReadError {
-    let plain = error.without_snippet();
-    let position = plain
+    let bare = error.without_snippet();
+    let position = bare
         .location()
         .and_then(|l| Some((usize::try_from(l.line()).ok()?, usize::try_from(l.column()).ok()?)))
         .filter(|(line, _)| *line > 0)
         .or_else(|| locate(text, &path));
-    let message = UserMessageFormatter.format_message(plain).into_owned();
+    let message = plain(&UserMessageFormatter.format_message(bare));
     ReadError::new(file, message).at(position).in_field(path)
+}
+
+/// The readers speak of their own types; people know values, lists and mappings.
+pub(super) fn plain(message: &str) -> String {
+    const WORDS: [(&str, &str); 9] = [
+        ("unknown variant", "unknown value"),
+        ("mapping start", "a mapping"),
+        ("sequence start", "a list"),
+        ("string scalar", "a string"),
+        ("invalid digit found in string", "not a whole number"),
+        ("number too large to fit in target type", "the number is too large"),
+        ("invalid type: sequence", "invalid type: list"),
+        ("invalid type: map", "invalid type: mapping"),
+        ("expected a sequence", "expected a list"),
+    ];
+    let mut text = message.to_owned();
+    for (theirs, ours) in WORDS {
+        text = text.replace(theirs, ours);
+    }
+    for bits in ["8", "16", "32", "64"] {
+        let range = format!("a whole number below 2^{bits}");
+        text = text.replace(&format!("expected u{bits}"), &format!("expected {range}"));
+        text = text.replace(&format!("invalid u{bits}"), &format!("expected {range}"));
+    }
+    text
 }
 
 /// Room for a million GPUs. What aliases may multiply keeps the reader's own limits.

@@ -1,5 +1,7 @@
 //! Steps as `nvidia-smi` commands for a POSIX shell, each with its inverse.
 
+use std::collections::BTreeSet;
+
 use slicewise_core::decision::{Action, Step};
 
 /// What to run for one step, and what takes it back.
@@ -21,15 +23,36 @@ pub struct Command {
 /// `-lgi` for what lies at the start, and stop where nothing does: `-dgi` without an id
 /// would destroy everything.
 pub fn nvidia_smi(steps: &[Step]) -> Vec<Command> {
-    let mut order: Vec<usize> = (0..steps.len()).collect();
-    order.sort_by_key(|&at| (handovers_before(steps, at), steps.get(at).map(|s| rank(&s.action)), at));
-    order.into_iter().filter_map(|at| command(steps, at)).collect()
+    let own = own_computes(steps);
+    let mut order: Vec<(usize, u8, &Step)> =
+        segments(steps).into_iter().zip(steps).map(|(segment, step)| (segment, rank(&step.action), step)).collect();
+    order.sort_by_key(|(segment, rank, _)| (*segment, *rank));
+    order.into_iter().filter_map(|(.., step)| command(step, &own)).collect()
 }
 
-fn handovers_before(steps: &[Step], at: usize) -> usize {
-    let handover = |a: &Action| matches!(a, Action::Attach { .. } | Action::Detach { .. });
-    let whole = steps.iter().take(at).zip(steps.iter().skip(1)).filter(|(a, b)| handover(&a.action) != handover(&b.action));
-    whole.count()
+/// Runs of steps that are all handovers, or none.
+fn segments(steps: &[Step]) -> Vec<usize> {
+    let handover = |s: &Step| matches!(s.action, Action::Attach { .. } | Action::Detach { .. });
+    let (mut segment, mut last) = (0, None);
+    let number = |step| {
+        let this = handover(step);
+        segment += usize::from(last.replace(this).is_some_and(|last| last != this));
+        segment
+    };
+    steps.iter().map(number).collect()
+}
+
+/// GPU instances, by place, whose compute instances have steps of their own.
+type Own<'s> = BTreeSet<(&'s str, u32, u16)>;
+
+fn own_computes(steps: &[Step]) -> Own<'_> {
+    let place = |step: &'_ Step| match step.action {
+        Action::CreateCompute { instance_start, .. } | Action::DestroyCompute { instance_start, .. } => {
+            Some((step.gpu, instance_start))
+        }
+        _ => None,
+    };
+    steps.iter().filter_map(|step| place(step).map(|(gpu, start)| (step.node.as_str(), gpu, start))).collect()
 }
 
 fn rank(action: &Action) -> u8 {
@@ -42,26 +65,18 @@ fn rank(action: &Action) -> u8 {
     }
 }
 
-fn command(steps: &[Step], at: usize) -> Option<Command> {
-    let step = steps.get(at)?;
+fn command(step: &Step, own: &Own<'_>) -> Option<Command> {
     let gpu = step.gpu;
+    let default = |start: u16| !own.contains(&(step.node.as_str(), gpu, start));
     let (run, undo) = match &step.action {
-        Action::CreateInstance { profile, profile_id, start, size } => {
-            // Compute instances of their own take the place of the default one.
-            let own = steps.iter().any(|s| {
-                let inside = matches!(&s.action, Action::CreateCompute { instance_start, .. } if instance_start == start);
-                inside && same_gpu(s, step)
-            });
-            let create = create(gpu, profile, *profile_id, *start, !own);
-            (create, destroy(gpu, None, *start, *size, !own))
-        }
-        Action::DestroyInstance { profile, profile_id, instance_id, start, size } => {
-            let own = steps.iter().any(|s| {
-                let inside = matches!(&s.action, Action::DestroyCompute { instance_start, .. } if instance_start == start);
-                inside && same_gpu(s, step)
-            });
-            (destroy(gpu, *instance_id, *start, *size, !own), create(gpu, profile, *profile_id, *start, !own))
-        }
+        Action::CreateInstance { profile, profile_id, start, size } => (
+            create(gpu, profile, *profile_id, *start, default(*start)),
+            destroy(gpu, None, *start, *size, default(*start)),
+        ),
+        Action::DestroyInstance { profile, profile_id, instance_id, start, size } => (
+            destroy(gpu, *instance_id, *start, *size, default(*start)),
+            create(gpu, profile, *profile_id, *start, default(*start)),
+        ),
         Action::CreateCompute { profile, profile_id, instance_start, start } => (
             create_compute(gpu, profile, *profile_id, *instance_start, *start),
             destroy_compute(gpu, profile, *instance_start, *start),
@@ -73,10 +88,6 @@ fn command(steps: &[Step], at: usize) -> Option<Command> {
         Action::Attach { .. } | Action::Detach { .. } => return None,
     };
     Some(Command { node: step.node.clone(), run, undo })
-}
-
-fn same_gpu(a: &Step, b: &Step) -> bool {
-    a.node == b.node && a.gpu == b.gpu
 }
 
 fn create(gpu: u32, profile: &str, id: Option<u32>, start: u16, with_default: bool) -> String {
@@ -98,7 +109,9 @@ fn destroy(gpu: u32, id: Option<u32>, start: u16, size: u16, with_default: bool)
 
 /// Asks for the id of the instance whose `Start:Size` column meets the condition.
 fn find_instance(gpu: u32, condition: &str) -> String {
-    format!("gi=$(nvidia-smi mig -i {gpu} -lgi | awk '$3 == \"MIG\" && $7 {condition} {{print $6}}') && test -n \"$gi\"")
+    format!(
+        "gi=$(nvidia-smi mig -i {gpu} -lgi | awk '$3 == \"MIG\" && $7 {condition} {{print $6}}') && test -n \"$gi\""
+    )
 }
 
 fn create_compute(gpu: u32, profile: &str, id: Option<u32>, instance_start: u16, start: u16) -> String {
@@ -110,7 +123,7 @@ fn create_compute(gpu: u32, profile: &str, id: Option<u32>, instance_start: u16,
 fn destroy_compute(gpu: u32, profile: &str, instance_start: u16, start: u16) -> String {
     let find = find_instance(gpu, &format!("~ /^{instance_start}:/"));
     let name = profile.replace(|c: char| !c.is_ascii_alphanumeric() && !".+-".contains(c), "");
-    // Drivers before 525 print no start: then the first of the profile is taken.
+    // Older drivers print no start: then the first of the profile is taken.
     let awk = format!("$4 == \"MIG\" && $5 == \"{name}\" && ($8 == \"|\" || $8 ~ /^{start}:/) {{print $7; exit}}");
     format!(
         "{find} && ci=$(nvidia-smi mig -i {gpu} -gi \"$gi\" -lci | awk '{awk}') && test -n \"$ci\" && \
@@ -170,7 +183,8 @@ mod tests {
 
     #[test]
     fn compute_instances_take_the_place_of_the_default() {
-        let compute = Action::CreateCompute { profile: "1c.3g.40gb".into(), profile_id: None, instance_start: 4, start: 2 };
+        let compute =
+            Action::CreateCompute { profile: "1c.3g.40gb".into(), profile_id: None, instance_start: 4, start: 2 };
         let commands = nvidia_smi(&[step(0, create_at(4)), step(0, compute)]);
         assert_eq!(commands[0].run, "nvidia-smi mig -i 0 -cgi 9:4");
         assert!(commands[0].undo.ends_with("test -n \"$gi\" && nvidia-smi mig -i 0 -dgi -gi \"$gi\""));

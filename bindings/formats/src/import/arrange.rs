@@ -54,7 +54,9 @@ impl Search<'_> {
         // Alike instances stand in rising order: any other order is the same layout.
         let before = depth.checked_sub(1).and_then(|d| self.order.get(d)).and_then(|&i| self.wanted.get(i));
         let least = match before {
-            Some(other) if other.name == profile.name => self.placed.last().map_or(0, |&(start, size)| start.saturating_add(size)),
+            Some(other) if other.name == profile.name => {
+                self.placed.last().map_or(0, |&(start, size)| start.saturating_add(size))
+            }
             _ => 0,
         };
         for &start in placements.starts.iter().filter(|&&s| s >= least) {
@@ -78,9 +80,8 @@ impl Search<'_> {
 
 /// Per-profile maxima, media engines, the number of instances, and pairs that old drivers refuse.
 fn within_pools(model: &Model, driver: Option<u32>, wanted: &[&Profile]) -> bool {
-    let sum = |amount: fn(&Profile) -> Option<u16>| -> u64 {
-        wanted.iter().map(|p| u64::from(amount(p).unwrap_or(0))).sum()
-    };
+    let sum =
+        |amount: fn(&Profile) -> Option<u16>| -> u64 { wanted.iter().map(|p| u64::from(amount(p).unwrap_or(0))).sum() };
     let pool = &model.engine_pool;
     let fits = |have: Option<u16>, used: u64| have.is_none_or(|have| used <= u64::from(have));
     let number = |name: &str| wanted.iter().filter(|p| p.name == name).count();
@@ -92,10 +93,7 @@ fn within_pools(model: &Model, driver: Option<u32>, wanted: &[&Profile]) -> bool
         && fits(model.memory_slices, sum(|p| p.placements.as_ref().map(|x| x.size)))
         && model.max_gpu_instances.is_none_or(|most| wanted.len() <= usize::from(most))
         && wanted.iter().all(|p| p.max_instances.is_none_or(|most| number(&p.name) <= usize::from(most)))
-        && !model
-            .refused_together
-            .iter()
-            .any(|r| driver.is_some_and(|d| d < r.before_driver) && together(&r.profiles))
+        && !model.refused_together.iter().any(|r| driver.is_some_and(|d| d < r.before_driver) && together(&r.profiles))
 }
 
 /// `2 x 1g.10gb, 1 x 3g.40gb`.

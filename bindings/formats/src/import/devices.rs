@@ -73,10 +73,10 @@ pub(super) fn place(
     let mut wanted: Vec<&Profile> = Vec::new();
     for device in &devices {
         let name = &device.instance.profile;
-        wanted.push(resolve(&profiles, name, None).ok_or_else(|| ImportFault::ProfileNotOnModel {
-            profile: name.clone(),
-            model: model.id.clone(),
-        })?);
+        wanted.push(
+            resolve(&profiles, name, None)
+                .ok_or_else(|| ImportFault::ProfileNotOnModel { profile: name.clone(), model: model.id.clone() })?,
+        );
     }
     let starts = arrange(&model, major(gpu.and_then(|g| g.driver.as_deref())), &wanted)?;
     let usage = draft.usage();

@@ -106,26 +106,26 @@ impl<'a> Draft<'a> {
         self.catalog.find(name).cloned().ok_or_else(|| ImportFault::ModelUnknown(name.to_owned()).into())
     }
 
-    /// The id of the model of a product, else of the options; a product that nobody
-    /// knows is declared as a GPU that is used whole.
+    /// The id of the model of a product, else of the options, else of a plain one.
     pub fn product(&mut self, product: &str) -> Result<String, ImportError> {
-        if let Some(model) = self.catalog.find(product) {
-            return Ok(model.id.clone());
-        }
-        if let Some(model) = self.given_model()? {
+        if self.catalog.find(product).is_none()
+            && let Some(model) = self.given_model()?
+        {
             return Ok(model.id);
         }
+        self.product_or_plain(product)
+    }
+
+    /// The id of the model of a product; one that nobody knows is declared as a GPU that
+    /// is used whole.
+    pub fn product_or_plain(&mut self, product: &str) -> Result<String, ImportError> {
         let id = slug(product);
-        if self.catalog.find(&id).is_none() {
-            let model = Model {
-                id: id.clone(),
-                name: Some(product.to_owned()),
-                product_names: vec![product.to_owned()],
-                ..Model::default()
-            };
-            self.declare(model)?;
-            self.note(format!("`{product}` is not in the catalog: declared as `{id}`, for use as a whole"));
+        if let Some(model) = self.catalog.find(product).or_else(|| self.catalog.find(&id)) {
+            return Ok(model.id.clone());
         }
+        let product_names = vec![product.to_owned()];
+        self.declare(Model { id: id.clone(), name: Some(product.to_owned()), product_names, ..Model::default() })?;
+        self.note(format!("`{product}` is not in the catalog: declared as `{id}`, for use as a whole"));
         Ok(id)
     }
 

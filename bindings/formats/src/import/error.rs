@@ -128,7 +128,9 @@ pub enum ImportFault {
         model: String,
     },
     /// The placements that an arrangement needs are not published.
-    #[error("placements of `{profile}` on `{model}` are not published; import the device's own `mig -lgipp` listing first")]
+    #[error(
+        "placements of `{profile}` on `{model}` are not published; import the device's own `mig -lgipp` listing first"
+    )]
     PlacementsUnknown {
         /// The profile.
         profile: String,

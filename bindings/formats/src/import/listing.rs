@@ -43,7 +43,8 @@ pub(super) fn profiles(
     let mut profiles = Vec::new();
     for row in rows {
         let listed = placements.iter().find(|p| p.gpu == row.gpu && p.id == row.id);
-        let profile = device_profile(row, listed.copied(), &model).map_err(ImportError::new).map_err(place(row.line))?;
+        let profile =
+            device_profile(row, listed.copied(), &model).map_err(ImportError::new).map_err(place(row.line))?;
         profiles.push(profile);
     }
     device_mode(node, first.gpu, &model, draft);
@@ -112,14 +113,23 @@ pub(super) fn offer(file: &str, rows: &[&PlacementRow], node: &str, draft: &mut 
     let Some(first) = rows.first() else { return Ok(()) };
     let seen: Vec<Seen> = rows
         .iter()
-        .map(|r| Seen { id: Some(r.id), size: Some(r.size), starts: r.starts.clone(), all_starts: true, ..Seen::default() })
+        .map(|r| Seen {
+            id: Some(r.id),
+            size: Some(r.size),
+            starts: r.starts.clone(),
+            all_starts: true,
+            ..Seen::default()
+        })
         .collect();
     let model = model_for(node, first.gpu, &seen, draft).map_err(|e| e.at(file, Some(first.line)))?;
     let known = offered(draft.find_gpu(node, first.gpu), &model);
     let mut profiles = Vec::new();
     for row in rows {
         let Some(profile) = known.iter().find(|p| p.id == Some(row.id)) else {
-            draft.note(format!("{file}:{}: profile ID {} has no name here and is left out; import `-lgip` too", row.line, row.id));
+            draft.note(format!(
+                "{file}:{}: profile ID {} has no name here and is left out; import `-lgip` too",
+                row.line, row.id
+            ));
             continue;
         };
         profiles.push(Profile {

@@ -70,9 +70,10 @@ impl Entry {
     fn takes(&self, model: &Model) -> bool {
         let filter = self.device_filter.as_slice();
         filter.is_empty()
-            || filter.iter().filter_map(|id| device_id(id)).any(|id| {
-                model.pci.iter().any(|p| p.device.eq_ignore_ascii_case(id))
-            })
+            || filter
+                .iter()
+                .filter_map(|id| device_id(id))
+                .any(|id| model.pci.iter().any(|p| p.device.eq_ignore_ascii_case(id)))
     }
 }
 
@@ -142,7 +143,9 @@ fn apply(file: &Source<'_>, config: &str, entries: &[Entry], draft: &mut Draft<'
     }
     match applied {
         true => Ok(()),
-        false => Err(ImportError::new(ImportFault::NothingMatches(config.to_owned())).at(file.name, line(file, &path(0)))),
+        false => {
+            Err(ImportError::new(ImportFault::NothingMatches(config.to_owned())).at(file.name, line(file, &path(0))))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Listings of tools become a fleet. Each kind has a module; what they share is the
-//! [`draft`] that they fill, the search for legal starts in [`arrange`], and the guess
-//! of the model in [`identify`].
+//! `draft` that they fill, the search for legal starts in `arrange`, and the guess of the
+//! model in `identify`.
 
 mod arrange;
 mod devices;

@@ -170,7 +170,8 @@ fn gpus(labels: &BTreeMap<String, String>, amounts: &Amounts<'_>) -> Result<Opti
     let mut instances = BTreeMap::new();
     for key in labels.keys() {
         let profile = key.strip_prefix("nvidia.com/mig-").and_then(|rest| rest.strip_suffix(".count"));
-        if let (Some(profile), Some(count)) = (profile, number(key)?.filter(|n| *n > 0)) {
+        let Some(profile) = profile else { continue };
+        if let Some(count) = number(key)?.filter(|n| *n > 0) {
             instances.insert(of_label(profile), count);
         }
     }
@@ -207,7 +208,9 @@ fn fill(node: &str, labels: &BTreeMap<String, String>, gpus: Gpus, draft: &mut D
     let model = match (&gpus.product, known) {
         (Some(product), _) => draft.product(product)?,
         (None, Some(model)) => model.id,
-        (None, None) => return Err(ImportFault::ModelNeeded("a node without label `nvidia.com/gpu.product`".to_owned()).into()),
+        (None, None) => {
+            return Err(ImportFault::ModelNeeded("a node without label `nvidia.com/gpu.product`".to_owned()).into());
+        }
     };
     let model = draft.model(&model)?;
     let driver = driver(labels);
@@ -248,7 +251,8 @@ fn fill(node: &str, labels: &BTreeMap<String, String>, gpus: Gpus, draft: &mut D
 fn driver(labels: &BTreeMap<String, String>) -> Option<String> {
     let part = |key: &str| labels.get(&format!("nvidia.com/cuda.driver.{key}"));
     labels.get("nvidia.com/cuda.driver-version.full").cloned().or_else(|| {
-        let parts: Vec<&str> = [part("major"), part("minor"), part("rev")].into_iter().flatten().map(String::as_str).collect();
+        let parts: Vec<&str> =
+            [part("major"), part("minor"), part("rev")].into_iter().flatten().map(String::as_str).collect();
         Some(parts.join(".")).filter(|d| !d.is_empty())
     })
 }
@@ -300,7 +304,10 @@ fn spread(
         }
         if !placed {
             let counts = instances.iter().map(|(n, c)| format!("{c} x {n}")).collect::<Vec<_>>().join(", ");
-            return Err(ImportFault::NoArrangement { counts: format!("{counts} on {gpus} GPUs"), model: model.id.clone() });
+            return Err(ImportFault::NoArrangement {
+                counts: format!("{counts} on {gpus} GPUs"),
+                model: model.id.clone(),
+            });
         }
     }
     Ok(layouts)

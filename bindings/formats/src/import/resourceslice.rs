@@ -175,12 +175,16 @@ impl Device {
     fn number(&self, name: &str) -> Result<Option<u16>, ImportFault> {
         let Some(text) = self.amount(name) else { return Ok(None) };
         let value = quantity::count(text).and_then(|n| u16::try_from(n).ok());
-        value.map(Some).ok_or_else(|| ImportFault::Malformed(format!("`{text}` is not a number of {name} in `{}`", self.name)))
+        value
+            .map(Some)
+            .ok_or_else(|| ImportFault::Malformed(format!("`{text}` is not a number of {name} in `{}`", self.name)))
     }
     fn memory_mib(&self) -> Result<Option<u32>, ImportFault> {
         let Some(text) = self.amount("memory") else { return Ok(None) };
         let value = quantity::mib(text).and_then(|n| u32::try_from(n).ok());
-        value.map(Some).ok_or_else(|| ImportFault::Malformed(format!("`{text}` is not a memory size in `{}`", self.name)))
+        value
+            .map(Some)
+            .ok_or_else(|| ImportFault::Malformed(format!("`{text}` is not a memory size in `{}`", self.name)))
     }
     /// First cell and number of cells, from the memory slices it consumes.
     fn cells(&self) -> Result<Option<(u16, u16)>, ImportFault> {
@@ -214,11 +218,8 @@ fn index_in(name: &str) -> Option<u32> {
 
 /// The devices of one node, GPU by GPU.
 fn read_node(node: &str, devices: &[Device], draft: &mut Draft<'_>) -> Result<(), ImportError> {
-    let parents: Vec<(&str, u32)> = devices
-        .iter()
-        .filter(|d| !d.is_mig())
-        .filter_map(|d| Some((d.string("uuid")?, d.gpu_index()?)))
-        .collect();
+    let parents: Vec<(&str, u32)> =
+        devices.iter().filter(|d| !d.is_mig()).filter_map(|d| Some((d.string("uuid")?, d.gpu_index()?))).collect();
     let mut gpus: BTreeMap<u32, Vec<&Device>> = BTreeMap::new();
     for device in devices {
         let parent = device.string("parentUUID").and_then(|uuid| parents.iter().find(|(u, _)| *u == uuid));
@@ -288,8 +289,9 @@ fn profiles(devices: &[&Device]) -> Result<Vec<Profile>, ImportFault> {
     let mut found: Vec<Profile> = Vec::new();
     for device in devices {
         let name = device.profile().unwrap_or_default();
-        let parts = parse_profile_name(name)
-            .ok_or_else(|| ImportFault::Malformed(format!("device `{}` has no profile that can be read", device.name)))?;
+        let parts = parse_profile_name(name).ok_or_else(|| {
+            ImportFault::Malformed(format!("device `{}` has no profile that can be read", device.name))
+        })?;
         let cells = device.cells()?;
         if let Some(profile) = found.iter_mut().find(|p| p.name == name) {
             match (cells, &mut profile.placements) {

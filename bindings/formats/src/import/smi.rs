@@ -186,7 +186,8 @@ fn adopt(
         (same, open)
     });
     if !same {
-        let text = format!("the MIG devices of {node} GPU {index} are others than in the state; import `nvidia-smi mig -lgi`");
+        let text =
+            format!("the MIG devices of {node} GPU {index} are others than in the state; import `nvidia-smi mig -lgi`");
         return Err(ImportError::new(ImportFault::Contradiction(text)).at(file, Some(line)));
     }
     if open > 0 {
@@ -282,7 +283,8 @@ fn on_device(row: &InstanceRow, known: &[Profile], model: &Model) -> Result<Stri
 fn computes(file: &str, rows: &[ComputeRow], node: &str, draft: &mut Draft<'_>) -> Result<(), ImportError> {
     let mut touched: Vec<(u32, u32)> = Vec::new();
     for row in rows {
-        let holder = draft.find_gpu(node, row.gpu).and_then(|g| g.instances.iter().find(|i| i.id == Some(row.instance)));
+        let holder =
+            draft.find_gpu(node, row.gpu).and_then(|g| g.instances.iter().find(|i| i.id == Some(row.instance)));
         if holder.is_none() {
             let fault = ImportFault::InstanceUnknown { gpu: row.gpu, instance: row.instance };
             return Err(ImportError::new(fault).at(file, Some(row.line)));
@@ -313,7 +315,9 @@ fn computes(file: &str, rows: &[ComputeRow], node: &str, draft: &mut Draft<'_>) 
         });
     }
     for (gpu, id) in without_computes(&touched, node, draft) {
-        draft.note(format!("{node} GPU {gpu}: GPU instance {id} holds no compute instance, so nothing can run in it yet"));
+        draft.note(format!(
+            "{node} GPU {gpu}: GPU instance {id} holds no compute instance, so nothing can run in it yet"
+        ));
     }
     Ok(())
 }

@@ -194,9 +194,11 @@ fn read_device(
 }
 
 fn model(device: &Device, draft: &Draft<'_>) -> Option<String> {
-    let id = |text: &Option<String>| text.as_deref().and_then(|t| t.trim_start_matches("0x").get(..4).map(str::to_owned));
+    let id =
+        |text: &Option<String>| text.as_deref().and_then(|t| t.trim_start_matches("0x").get(..4).map(str::to_owned));
     let by_name = device.product_name.as_deref().and_then(|name| draft.catalog.find(name));
-    let by_pci = || draft.catalog.find_pci(&id(&device.pci.pci_device_id)?, id(&device.pci.pci_sub_system_id).as_deref());
+    let by_pci =
+        || draft.catalog.find_pci(&id(&device.pci.pci_device_id)?, id(&device.pci.pci_sub_system_id).as_deref());
     by_name.or_else(by_pci).map(|m| m.id.clone())
 }
 
@@ -268,21 +270,21 @@ fn instance(
     profiles: &[Profile],
     model: &Model,
 ) -> Result<Unplaced, ImportFault> {
-    let profile = profile_of(parts, profiles).ok_or_else(|| ImportFault::ProfileNotOnModel {
-        profile: described(parts),
-        model: model.id.clone(),
-    })?;
+    let profile = profile_of(parts, profiles)
+        .ok_or_else(|| ImportFault::ProfileNotOnModel { profile: described(parts), model: model.id.clone() })?;
     let wanted = id.to_string();
     let busy = device.processes.process_info.iter().any(|p| p.gpu_instance_id.as_deref() == Some(&wanted));
     let uuid = parts.first().and_then(|p| p.uuid.clone()).filter(|_| parts.len() == 1);
     let mut instance = Instance { profile: profile.name.clone(), id: Some(id), uuid, ..Instance::default() };
-    let whole = parts.len() == 1 && parts.iter().all(|p| sm(p).is_none() || sm(p) == profile.sm || profile.sm.is_none());
+    let whole =
+        parts.len() == 1 && parts.iter().all(|p| sm(p).is_none() || sm(p) == profile.sm || profile.sm.is_none());
     if !whole {
         for part in parts {
             let Some(compute) = profile.compute_instances.iter().find(|c| c.sm.is_some() && c.sm == sm(part)) else {
                 return Err(ImportFault::ProfileNotOnModel { profile: described(&[part]), model: model.id.clone() });
             };
-            let part = ComputeInstance { profile: compute.name.clone(), id: part.compute_instance_id, ..Default::default() };
+            let part =
+                ComputeInstance { profile: compute.name.clone(), id: part.compute_instance_id, ..Default::default() };
             instance.compute_instances.push(part);
         }
     }
@@ -312,7 +314,8 @@ fn profile_of<'p>(parts: &[&MigDevice], profiles: &'p [Profile]) -> Option<&'p P
         (Some(shown), Some(own)) => shown.abs_diff(own),
         _ => u32::MAX,
     };
-    let near = |p: &&Profile| p.memory_mib_least().zip(memory).is_none_or(|(own, shown)| shown.abs_diff(own) <= own / 8);
+    let near =
+        |p: &&Profile| p.memory_mib_least().zip(memory).is_none_or(|(own, shown)| shown.abs_diff(own) <= own / 8);
     let fits = |exact: bool| {
         profiles
             .iter()

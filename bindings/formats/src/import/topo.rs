@@ -25,14 +25,11 @@ pub(super) fn apply(file: &str, lines: &[(usize, &str)], node: &str, draft: &mut
     let matrix = read(file, lines)?;
     let first = lines.first().map(|(line, _)| *line);
     for index in matrix.columns.iter().filter_map(|name| gpu_index(name)) {
-        let model = draft.known_model(node, index).map_err(|e| e.at(file, first))?;
-        let Some(model) = model else {
-            return Err(ImportError::new(ImportFault::ModelNeeded("`nvidia-smi topo -m`".to_owned())).at(file, first));
-        };
+        let model = model(node, index, draft).map_err(|e| e.at(file, first))?;
         let numa = matrix.numa.get(&index).copied();
         draft.with_gpu(node, index, |gpu| {
             if gpu.model.is_empty() {
-                gpu.model = model.id;
+                gpu.model = model;
             }
             gpu.numa_node = numa.or(gpu.numa_node);
         });
@@ -50,6 +47,18 @@ pub(super) fn apply(file: &str, lines: &[(usize, &str)], node: &str, draft: &mut
         draft.note(note);
     }
     Ok(())
+}
+
+/// The matrix needs no figures of a model, so a state may keep the name it has, and a
+/// product that the catalog lacks will do.
+fn model(node: &str, index: u32, draft: &mut Draft<'_>) -> Result<String, ImportError> {
+    if let Some(gpu) = draft.find_gpu(node, index).filter(|g| !g.model.is_empty()) {
+        return Ok(gpu.model.clone());
+    }
+    match draft.options.model.as_deref() {
+        Some(product) => draft.product_or_plain(product),
+        None => Err(ImportFault::ModelNeeded("`nvidia-smi topo -m`".to_owned()).into()),
+    }
 }
 
 /// Older drivers name columns by device, newer ones by number with a legend below.

@@ -208,7 +208,9 @@ impl<'t> Transcript<'t> {
         if row.words.get(1) != Some(&"MIG") {
             // The second line of a profile holds the counts of the second header line.
             let last = rows.last_mut().ok_or_else(wrong)?;
-            return counts(row, 0, row.titles("GiB", ["CE", "JPEG", "OFA"])).map(|c| last.counts.extend(c)).ok_or_else(wrong);
+            return counts(row, 0, row.titles("GiB", ["CE", "JPEG", "OFA"]))
+                .map(|c| last.counts.extend(c))
+                .ok_or_else(wrong);
         }
         let read = || {
             let (free, total) = row.pair(4, '/')?;
@@ -373,6 +375,7 @@ fn uuid(text: &str) -> (&str, Option<String>) {
 fn is_topo_header(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let numbered = |w: &str| w.contains("GPU") && w.ends_with(|c: char| c.is_ascii_digit());
-    let first = words.next().is_some_and(|w| numbered(w) && w.find("GPU").is_some_and(|at| !w.starts_with("NIC") && at <= 4));
+    let first =
+        words.next().is_some_and(|w| numbered(w) && w.find("GPU").is_some_and(|at| !w.starts_with("NIC") && at <= 4));
     first && words.next().is_some_and(|w| w == "CPU" || w.starts_with("GPU") || w.starts_with("NIC") || w.contains('_'))
 }
