@@ -14,4 +14,5 @@ pub mod place;
 pub mod plan;
 pub mod reason;
 pub mod space;
+pub mod verify;
 pub mod workload;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use slicewise::space::{Hold, SpaceState};
 use slicewise::Ledger;
+use slicewise::space::{Hold, SpaceState};
 
 /// Columns per cell of the placement axis; a GPU without cells is as wide as eight.
 const CELL: usize = 6;

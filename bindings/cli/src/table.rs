@@ -5,7 +5,7 @@ use comfy_table::{Table, presets};
 /// A table with these headings.
 pub fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(headings.to_vec());
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(headings.to_vec());
     table
 }
 

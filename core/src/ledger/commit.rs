@@ -105,7 +105,7 @@ impl Ledger {
         }
         let mut parts = Vec::new();
         for (i, placement) in decision.placements.iter().enumerate() {
-            parts.push(self.load_part(placement).map_err(|e| e.within(&alloc::format!("placements[{i}]")))?);
+            parts.push(self.part_of(placement).map_err(|e| e.within(&alloc::format!("placements[{i}]")))?);
         }
         let moves = decision.moves.iter().map(|m| self.load_move(m)).collect::<Result<Vec<Moved>, CommitError>>()?;
         self.check_unchanged(workload, decision.version, &parts, &moves)?;

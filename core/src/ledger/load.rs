@@ -210,7 +210,7 @@ impl Ledger {
         let mut parts: Vec<PartRecord> = Vec::new();
         for (i, placement) in lease.placements.iter().enumerate() {
             let at = alloc::format!("placements[{i}]");
-            let part = self.load_part(placement).map_err(|e| e.within(&at))?;
+            let part = self.part_of(placement).map_err(|e| e.within(&at))?;
             if parts.iter().any(|p| p.member == part.member && p.node != part.node) {
                 let fault = Fault::Invalid(alloc::format!("member {} is on two nodes", part.member));
                 return Err(InputError::new(at, fault));
@@ -292,7 +292,7 @@ impl Ledger {
     ///
     /// # Errors
     /// A node, GPU, profile or start that is not there.
-    pub(super) fn load_part(&self, placement: &Placement) -> Result<PartRecord, InputError> {
+    pub fn part_of(&self, placement: &Placement) -> Result<PartRecord, InputError> {
         let unknown = |path: &str, kind, name: String| InputError::new(path, Fault::Unknown { kind, name });
         let node = self.node_named(&placement.node).ok_or_else(|| unknown("node", "node", placement.node.clone()))?;
         let (member, alternative) = (placement.member, placement.alternative);

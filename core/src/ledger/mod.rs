@@ -27,7 +27,7 @@ use crate::workload::Requirement;
 
 /// Free GPUs of a node beyond this number count as this many: what a policy sees of big
 /// nodes stops changing, so that a node of thousands of GPUs costs no more than a small one.
-const PEERS_MAX: u8 = 17;
+pub const PEERS_MAX: u8 = 17;
 
 /// An id of a lease, in the order of admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -106,7 +106,11 @@ impl Trials<'_> {
             let mut trial = workload.clone();
             let mut fields = Vec::new();
             for (i, constraint) in present.iter().enumerate() {
-                if kept >> i & 1 == 0 { (constraint.drop)(&mut trial) } else { fields.push(constraint.field.to_string()) }
+                if kept >> i & 1 == 0 {
+                    (constraint.drop)(&mut trial)
+                } else {
+                    fields.push(constraint.field.to_string())
+                }
             }
             if !self.fits(self.ledger, &trial)? {
                 return Ok(fields);
@@ -204,11 +208,8 @@ impl Trials<'_> {
                 let count = fails + (fits - fails) / 2;
                 if self.with_added(workload, spec, count)? { fits = count } else { fails = count }
             }
-            let remedy = Remedy::AddGpus {
-                model: spec.model().id.clone(),
-                mode: spec.mode().name().to_string(),
-                count: fits,
-            };
+            let remedy =
+                Remedy::AddGpus { model: spec.model().id.clone(), mode: spec.mode().name().to_string(), count: fits };
             if !remedies.contains(&remedy) {
                 remedies.push(remedy);
             }

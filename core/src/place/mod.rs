@@ -1,7 +1,7 @@
 //! Deciding one request at a time.
 
-mod gang;
 mod explain;
+mod gang;
 mod gates;
 mod moves;
 mod policy;
@@ -19,8 +19,9 @@ pub use view::{Seat, Unseat, View};
 
 use alloc::vec::Vec;
 
-use crate::decision::{Decision, Proof, Reason, Verdict};
+use crate::decision::{Decision, Proof, Reason, Step, Verdict};
 use crate::error::InputError;
+use crate::fleet::Lease;
 use crate::ledger::{Ledger, PartRecord};
 use crate::reason::Code;
 use crate::workload::{Resolver, Workload};
@@ -68,6 +69,34 @@ pub fn decide(ledger: &Ledger, workload: &Workload, budget: Budget) -> Result<De
     })
 }
 
+/// What the host has to do so that these leases, which the ledger does not have, come true.
+///
+/// # Errors
+/// A placement that names what is not there.
+pub fn steps_for(ledger: &Ledger, leases: &[Lease]) -> Result<Vec<Step>, InputError> {
+    let mut admissions: Vec<(&str, Vec<Seat>)> = Vec::new();
+    for (i, lease) in leases.iter().enumerate() {
+        let mut seats: Vec<Seat> = Vec::new();
+        let mut last = None;
+        for (j, placement) in lease.placements.iter().enumerate() {
+            let part =
+                ledger.part_of(placement).map_err(|e| e.within(&alloc::format!("leases[{i}].placements[{j}]")))?;
+            match seats.last_mut().filter(|_| last == Some(part.member)) {
+                Some(seat) => seat.takes.extend(part.on),
+                None => seats.push(Seat {
+                    alternative: part.alternative,
+                    node: part.node,
+                    takes: part.on.into_iter().collect(),
+                }),
+            }
+            last = Some(part.member);
+        }
+        admissions.push((&lease.name, seats));
+    }
+    let borrowed: Vec<(&str, &[Seat])> = admissions.iter().map(|(name, seats)| (*name, seats.as_slice())).collect();
+    Ok(steps::steps(ledger, &[], &borrowed))
+}
+
 fn admitted(ledger: &Ledger, workload: &Workload, shifts: &[Shift], seats: &[Seat]) -> Decision {
     let mut placements = Vec::new();
     for (member, seat) in seats.iter().enumerate() {
@@ -85,7 +114,7 @@ fn admitted(ledger: &Ledger, workload: &Workload, shifts: &[Shift], seats: &[Sea
         proof: None,
         reasons: Vec::new(),
         placements,
-        steps: steps::steps(ledger, &workload.name, shifts, seats),
+        steps: steps::steps(ledger, shifts, &[(&workload.name, seats)]),
         moves: steps::moves(ledger, shifts),
     }
 }

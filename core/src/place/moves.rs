@@ -30,7 +30,13 @@ pub struct Room {
 
 /// Seats the request with at most `moves` moves of others. `None`: not found, and the
 /// flag says whether none exists.
-pub fn make_room(search: &Search<'_>, view: &View<'_>, moves: u32, budget: u64, work: &mut u64) -> (Option<Room>, bool) {
+pub fn make_room(
+    search: &Search<'_>,
+    view: &View<'_>,
+    moves: u32,
+    budget: u64,
+    work: &mut u64,
+) -> (Option<Room>, bool) {
     let mut room = Room { seats: Vec::new(), shifts: Vec::new(), fewest: search.workload.count == 1 };
     let mut now = view.clone();
     let mut complete = search.workload.count == 1;
@@ -97,7 +103,8 @@ impl Deepening<'_, '_> {
                     for ask in asks {
                         let DeviceAsk::Instance(profile) = ask else { continue };
                         let rules = self.search.rules;
-                        let Some((gpu, take, shifts, after)) = self.place(view, spec, *profile, &rules, None, depth) else {
+                        let Some((gpu, take, shifts, after)) = self.place(view, spec, *profile, &rules, None, depth)
+                        else {
                             continue;
                         };
                         let node = view.ledger.gpus()[gpu].node;
@@ -255,7 +262,8 @@ impl Deepening<'_, '_> {
             return None;
         }
         let owner = view.ledger.owners(gpu, entry.start).next();
-        let name = owner.map(|(_, l)| l.name.clone()).or_else(|| view.ledger.names_at(gpu, entry.start).into_iter().next())?;
+        let name =
+            owner.map(|(_, l)| l.name.clone()).or_else(|| view.ledger.names_at(gpu, entry.start).into_iter().next())?;
         let part = owner.and_then(|(_, l)| l.parts.iter().find(|p| p.on == Some((gpu, take))));
         // What is bound to its other parts stays with them.
         let alone = owner.is_none_or(|(_, l)| l.parts.len() == 1);

@@ -8,9 +8,9 @@ use super::rules::NodeRules;
 use super::sets::{several, whole_sets};
 use super::view::{Seat, View};
 use crate::ids::{GpuId, NodeId};
-use crate::ledger::{Class, Ledger};
+use crate::ledger::{Class, Ledger, PEERS_MAX};
 use crate::space::{DeviceAsk, Space, SpaceState, Take};
-use crate::workload::{MemberAsk, Resolved, Spread, Workload};
+use crate::workload::{MemberAsk, Resolved, Spread, WholeGpus, Workload};
 
 /// Sets of GPUs or instances looked at for one member on one node before giving up.
 const SETS_MAX: usize = 256;
@@ -69,11 +69,13 @@ impl<'a> Search<'a> {
                             keep_best(&mut best, self.seats_on(view, gpu, *ask, alternative, seated).into_iter().min());
                         }
                     }
+                    Ok(MemberAsk::Whole(gpus)) if rank == 0 => {
+                        self.best_set(view, spec, gpus, alternative, seated, &mut best, work);
+                    }
                     Ok(_) if rank == 0 => {
-                        keep_best(
-                            &mut best,
-                            self.on_nodes(view, alternative, seated, true, work).ranked.into_iter().next(),
-                        );
+                        let nodes = view.ledger.nodes().ids();
+                        let found = self.on_nodes(view, nodes, alternative, seated, true, work);
+                        keep_best(&mut best, found.ranked.into_iter().next());
                     }
                     _ => {}
                 }
@@ -109,7 +111,7 @@ impl<'a> Search<'a> {
             }
         }
         if on_nodes || self.asks_node_only() {
-            let found = self.on_nodes(view, alternative, seated, false, work);
+            let found = self.on_nodes(view, view.ledger.nodes().ids(), alternative, seated, false, work);
             seats.ranked.extend(found.ranked);
             seats.truncated |= found.truncated;
         }
@@ -288,10 +290,60 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// The best set of whole GPUs: the classes of free GPUs with enough beside them say
+    /// which nodes are worth a look, in the policy's order.
+    #[expect(clippy::too_many_arguments, reason = "one hot loop, kept flat")]
+    fn best_set(
+        &self,
+        view: &View<'_>,
+        spec: crate::ids::SpecId,
+        gpus: &WholeGpus,
+        alternative: usize,
+        seated: &[Seat],
+        best: &mut Option<Ranked>,
+        work: &mut u64,
+    ) {
+        let ledger = view.ledger;
+        let kind = &ledger.specs()[spec];
+        let touched: BTreeSet<NodeId> = view.changed().map(|g| ledger.gpus()[g].node).collect();
+        let least = u8::try_from(gpus.count).unwrap_or(PEERS_MAX).min(PEERS_MAX);
+        let mut classes: Vec<(Key, &Class)> = Vec::new();
+        for (_, class) in ledger.index().of_spec(spec) {
+            *work += 1;
+            if class.key.around.peers >= least
+                && let Some((measures, _)) = kind.best(class.key.state, DeviceAsk::Whole, ledger.terms())
+            {
+                classes.push((measures.key(ledger.terms(), class.key.around), class));
+            }
+        }
+        classes.sort_by_key(|(key, class)| (*key, class.key));
+        for (_, class) in classes {
+            let mut last = None;
+            // The set is ranked as a whole, so the first node that has one is the class's best.
+            let mut first = |gpu: GpuId| {
+                let node = ledger.gpus()[gpu].node;
+                if touched.contains(&node) || last.replace(node) == Some(node) {
+                    return None;
+                }
+                self.on_nodes(view, [node].into_iter(), alternative, seated, true, work).ranked.into_iter().next()
+            };
+            let by_cpu = self.rules.cpu_milli > 0 && class.by_cpu.len() == class.members.len();
+            let found = if by_cpu && !ledger.terms().contains(&Term::FirstFit) {
+                class.by_cpu.range((self.rules.cpu_milli, GpuId(0))..).find_map(|(_, gpu)| first(*gpu))
+            } else {
+                class.members.iter().find_map(|gpu| first(*gpu))
+            };
+            keep_best(best, found);
+        }
+        let found = self.on_nodes(view, touched.into_iter(), alternative, seated, true, work);
+        keep_best(best, found.ranked.into_iter().next());
+    }
+
     /// Places that take more than one device, or none: node by node.
     fn on_nodes(
         &self,
         view: &View<'_>,
+        nodes: impl Iterator<Item = NodeId>,
         alternative: usize,
         seated: &[Seat],
         first_only: bool,
@@ -301,7 +353,8 @@ impl<'a> Search<'a> {
             return Seats { ranked: self.node_only(view, alternative, seated, first_only, work), truncated: false };
         }
         let mut seats = Seats::default();
-        for (node, record) in view.ledger.nodes().iter() {
+        for node in nodes {
+            let record = &view.ledger.nodes()[node];
             *work += 1;
             if record.gpus().len() == 0 || !self.node_passes(view, node, None, seated) {
                 continue;

@@ -25,19 +25,21 @@ pub struct Shift {
     pub to: (GpuId, Take),
 }
 
-/// Steps of an admission.
-pub fn steps(ledger: &Ledger, name: &str, shifts: &[Shift], seats: &[Seat]) -> Vec<Step> {
+/// Steps of admissions, each a lease's name with the places of its members.
+pub fn steps(ledger: &Ledger, shifts: &[Shift], admissions: &[(&str, &[Seat])]) -> Vec<Step> {
     let mut plan = Plan { ledger, view: View::new(ledger), steps: Vec::new() };
     plan.shift(shifts);
     let (mut destroy, mut create, mut attach) = (Vec::new(), Vec::new(), Vec::new());
-    for (member, seat) in seats.iter().enumerate() {
+    for (name, member, seat) in
+        admissions.iter().flat_map(|(n, seats)| seats.iter().zip(0..).map(move |(s, m)| (*n, m, s)))
+    {
         for (gpu, take) in &seat.takes {
             let before = plan.view.state(*gpu).into_owned();
             let (gone, made) = plan.changes(*gpu, &before, *take);
             destroy.extend(gone);
             create.extend(made);
             plan.view.put(*gpu, *take);
-            attach.push(plan.step(*gpu, Action::Attach { lease: name.into(), member: member as u32 }));
+            attach.push(plan.step(*gpu, Action::Attach { lease: name.into(), member }));
         }
     }
     let mut steps = plan.steps;

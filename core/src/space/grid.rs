@@ -16,6 +16,7 @@ const ENGINES: usize = 4;
 pub struct Grid {
     cells: u16,
     compute_slices: Option<u16>,
+    max_instances: Option<u16>,
     pool: [Option<u16>; ENGINES],
     rows: IdVec<ProfileId, Row>,
     refused_together: Vec<Vec<ProfileId>>,
@@ -162,7 +163,14 @@ impl Grid {
             .filter(|rule| driver.is_some_and(|d| d < rule.before_driver))
             .map(|rule| rows.iter().filter(|(_, r)| rule.profiles.contains(&r.name)).map(|(id, _)| id).collect())
             .collect();
-        Self { cells, compute_slices: model.compute_slices, pool: pool(model.engine_pool), rows, refused_together }
+        Self {
+            cells,
+            compute_slices: model.compute_slices,
+            max_instances: model.max_gpu_instances,
+            pool: pool(model.engine_pool),
+            rows,
+            refused_together,
+        }
     }
 
     fn of_compute(profiles: &[ComputeProfile], slices: u16) -> Self {
@@ -180,7 +188,7 @@ impl Grid {
                 ..Row::default()
             })
             .collect();
-        Self { cells: slices, compute_slices: Some(slices), pool: [None; ENGINES], rows, refused_together: Vec::new() }
+        Self { cells: slices, compute_slices: Some(slices), rows, ..Self::default() }
     }
 
     /// Cells of the axis.
@@ -217,8 +225,13 @@ impl Grid {
     fn allows<'a>(&self, beside: impl Iterator<Item = &'a Entry> + Clone, profile: ProfileId) -> Result<(), Obstacle> {
         let row = &self.rows[profile];
         let count = beside.clone().filter(|e| e.profile == profile).count();
-        if count >= usize::from(row.max_instances) {
+        let full = self.max_instances.is_some_and(|max| beside.clone().count() >= usize::from(max));
+        if full || count >= usize::from(row.max_instances) {
             return Err(Obstacle::MaxInstances);
+        }
+        let compute: u32 = beside.clone().map(|e| u32::from(self.rows[e.profile].compute_slices)).sum();
+        if self.compute_slices.is_some_and(|slices| compute + u32::from(row.compute_slices) > u32::from(slices)) {
+            return Err(Obstacle::TooFewSlices);
         }
         let mut left = self.pool;
         for engines in beside.clone().map(|e| &self.rows[e.profile].engines).chain([&row.engines]) {

@@ -4,7 +4,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Ask, Fraction, Instances, InstancesOn, Resources, WholeGpus, Workload};
+use super::{Ask, Fraction, GpuLink, Instances, InstancesOn, Resources, WholeGpus, Workload};
 use crate::catalog::Profile;
 use crate::error::{Fault, InputError};
 use crate::fleet::Mode;
@@ -249,6 +249,10 @@ fn whole(spec: &Spec, gpus: &WholeGpus) -> Result<MemberAsk, Code> {
     match (gpus.memory_mib, fluid.memory_mib()) {
         (Some(_), None) => Err(Code::MemoryUnknown),
         (Some(least), Some(has)) if has < least => Err(Code::InsufficientMemory),
+        // One GPU needs no node to be searched for a set.
+        _ if gpus.count == 1 && gpus.near_nic.is_none() && gpus.link != Some(GpuLink::FabricPartition) => {
+            Ok(MemberAsk::One(Vec::from([DeviceAsk::Whole])))
+        }
         _ => Ok(MemberAsk::Whole(gpus.clone())),
     }
 }

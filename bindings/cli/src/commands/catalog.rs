@@ -51,8 +51,18 @@ fn all(catalog: &Catalog) -> String {
 }
 
 fn one(catalog: &Catalog, model: &Model) -> String {
-    let mut rows =
-        table::table(&["profile", "id", "compute", "cells", "MiB", "SMs", "CE/DEC/ENC/JPEG/OFA", "max", "starts", "status"]);
+    let mut rows = table::table(&[
+        "profile",
+        "id",
+        "compute",
+        "cells",
+        "MiB",
+        "SMs",
+        "CE/DEC/ENC/JPEG/OFA",
+        "max",
+        "starts",
+        "status",
+    ]);
     for profile in &model.profiles {
         let engines = [profile.copy_engines, profile.decoders, profile.encoders, profile.jpeg, profile.ofa];
         let starts = profile.placements.as_ref().map_or_else(

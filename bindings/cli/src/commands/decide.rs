@@ -10,7 +10,7 @@ use slicewise::{Decision, Remedy, Verdict};
 use super::{FleetArgs, exit_code};
 use crate::failure::Failure;
 use crate::io::{self, Text};
-use crate::{draw, commands::explain};
+use crate::{commands::explain, draw};
 
 /// Decide requests one by one, each on the state that the ones before it leave.
 #[derive(Args)]

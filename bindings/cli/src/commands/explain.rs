@@ -84,7 +84,8 @@ pub fn render(decision: &Decision, conflict: &[String], remedies: &[Remedy]) -> 
         let _ = writeln!(text, "  {label} {}", remedy_line(remedy));
     }
     for (i, step) in decision.steps.iter().enumerate() {
-        let disturbs = if step.disturbs.is_empty() { String::new() } else { format!(" (disturbs {})", step.disturbs.join(", ")) };
+        let disturbs =
+            if step.disturbs.is_empty() { String::new() } else { format!(" (disturbs {})", step.disturbs.join(", ")) };
         let _ = writeln!(text, "  step {}: {} on {} GPU{}{disturbs}", i + 1, action(&step.action), step.node, step.gpu);
     }
     text
@@ -131,7 +132,8 @@ pub fn reason_line(reason: &Reason) -> String {
 fn remedy_line(remedy: &Remedy) -> String {
     match remedy {
         Remedy::Move { moves, fewest } => {
-            let each: Vec<String> = moves.iter().map(|m| format!("{} from {} to {}", m.lease, site(&m.from), site(&m.to))).collect();
+            let each: Vec<String> =
+                moves.iter().map(|m| format!("{} from {} to {}", m.lease, site(&m.from), site(&m.to))).collect();
             let proof = if *fewest { "; no fewer moves do" } else { "" };
             format!("moving {}{proof}", each.join(", then "))
         }

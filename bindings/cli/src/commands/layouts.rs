@@ -65,8 +65,8 @@ impl Layouts {
             Profiles::Double => ProfileSet::Double,
             Profiles::All => ProfileSet::All,
         };
-        let LayoutCounts { maximal, multisets, legal } = count_layouts(&grid, set, LEGAL_MAX)
-            .ok_or_else(|| bad(format!("more than {LEGAL_MAX} legal layouts")))?;
+        let LayoutCounts { maximal, multisets, legal } =
+            count_layouts(&grid, set, LEGAL_MAX).ok_or_else(|| bad(format!("more than {LEGAL_MAX} legal layouts")))?;
         if self.json {
             io::print_json(&Output { model: &model.id, maximal, multisets, legal })?;
         } else {

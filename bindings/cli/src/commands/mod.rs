@@ -65,7 +65,8 @@ pub struct FleetArgs {
     /// State document (JSON or YAML; `-` for standard input).
     #[arg(long = "state", alias = "fleet", value_name = "FILE")]
     pub state: PathBuf,
-    /// How places are ranked: a policy's name, or terms joined by commas.
+    /// How places are ranked: a policy's name, terms joined by commas, or `@FILE` with a
+    /// policy document (terms, demand mix, moves).
     #[arg(long, value_name = "POLICY", default_value = "default", value_parser = parse_policy)]
     pub policy: Policy,
 }
@@ -83,14 +84,18 @@ impl FleetArgs {
 
 /// A policy by name, or terms such as `fewest_lost_placements,best_fit`.
 fn parse_policy(name: &str) -> Result<Policy, String> {
+    if let Some(path) = name.strip_prefix('@') {
+        let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+        return slicewise::formats::read(path, &text).map_err(|e| e.to_string());
+    }
     if let Some(policy) = Policy::named(name) {
         return Ok(policy);
     }
     let term = |t: &str| serde_json::from_value(serde_json::Value::String(t.trim().replace('-', "_")));
     let terms: Result<Vec<_>, _> = name.split(',').map(term).collect();
-    terms.map(|terms| Policy::of(&terms)).map_err(|_| {
-        format!("no policy or term of that name; policies are {}", Policy::NAMES.join(", "))
-    })
+    terms
+        .map(|terms| Policy::of(&terms))
+        .map_err(|_| format!("no policy or term of that name; policies are {}", Policy::NAMES.join(", ")))
 }
 
 /// The exit code of a verdict.

@@ -71,7 +71,11 @@ impl Place {
                 summary.admitted += 1;
                 continue;
             }
-            if decision.verdict == Verdict::Undecided { summary.undecided += 1 } else { summary.refused += 1 }
+            if decision.verdict == Verdict::Undecided {
+                summary.undecided += 1
+            } else {
+                summary.refused += 1
+            }
             let codes: Vec<Code> = decision.reasons.iter().map(|r| r.code).collect();
             codes.iter().for_each(|code| *summary.reasons.entry(code.name()).or_default() += 1);
             let (workload, verdict, proved) = (request.name.clone(), decision.verdict, decision.proved);

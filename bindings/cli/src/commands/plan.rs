@@ -72,7 +72,8 @@ impl PlanBatch {
         });
         bar.finish_and_clear();
         let plan = plan.map_err(|e| Failure::engine(&text, e))?;
-        let placed = plan.leases.iter().flat_map(|l| l.placements.iter().map(|p| Placed { workload: &l.name, placement: p }));
+        let placed =
+            plan.leases.iter().flat_map(|l| l.placements.iter().map(|p| Placed { workload: &l.name, placement: p }));
         let output = Output { plan: &plan, placements: placed.collect() };
         if let Some(path) = &self.out {
             let json = serde_json::to_string_pretty(&plan).unwrap_or_default();
@@ -92,7 +93,8 @@ impl PlanBatch {
 
 /// A plan in words.
 fn render(plan: &Plan) -> String {
-    let mut rows = table::table(&["admitted", "refused", "value", "GPUs used", "GPUs opened", "nodes opened", "method"]);
+    let mut rows =
+        table::table(&["admitted", "refused", "value", "GPUs used", "GPUs opened", "nodes opened", "method"]);
     let numbers = [plan.admitted, plan.refused, plan.value, plan.gpus_used, plan.gpus_opened, plan.nodes_opened];
     let method = serde_json::to_value(plan.method).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default();
     rows.add_row(numbers.map(|n| n.to_string()).into_iter().chain([method]));

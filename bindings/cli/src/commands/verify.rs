@@ -54,9 +54,10 @@ impl Verify {
             io::print(&format!("the plan is legal; {proof}\n"))?;
         } else if let Some(path) = &self.decision {
             let Answer { decision } = Text::read(path)?.json()?;
-            let workload = requests.iter().find(|w| w.name == decision.workload).ok_or_else(|| {
-                Failure::plain(BAD_INPUT, format!("no request named `{}`", decision.workload))
-            })?;
+            let workload = requests
+                .iter()
+                .find(|w| w.name == decision.workload)
+                .ok_or_else(|| Failure::plain(BAD_INPUT, format!("no request named `{}`", decision.workload)))?;
             let moves = engine.ledger().policy().allow_moves;
             let checked = verify::decision(catalog, &state, workload, &decision, moves).map_err(refused)?;
             let how = match checked {

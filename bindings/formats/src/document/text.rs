@@ -142,7 +142,8 @@ pub(super) fn plain(message: &str) -> String {
 
 /// Room for a million GPUs. What aliases may multiply keeps the reader's own limits.
 fn options() -> serde_saphyr::Options {
-    let mut options = serde_saphyr::options! { with_snippet: false };
+    // YAML 1.2 booleans: a node may be named `n` or `on`.
+    let mut options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
     if let Some(budget) = &mut options.budget {
         budget.max_nodes = 40_000_000;
         budget.max_events = 100_000_000;

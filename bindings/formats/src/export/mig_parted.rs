@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use slicewise_core::fleet::{Gpu, Mode, State};
+use slicewise_core::fleet::{ComputeInstance, Gpu, Instance, Lease, Mode, Node, Part, Placement, State};
 
 use crate::document::yaml_text;
 
@@ -36,7 +36,48 @@ struct Entry {
 /// in it, since mig-parted chooses them itself.
 pub fn mig_parted(state: &State) -> Vec<NodeConfig> {
     let nodes = state.nodes.iter().filter(|n| !n.gpus.is_empty());
-    nodes.map(|node| NodeConfig { node: node.name.clone(), yaml: yaml_text(&document(&node.gpus)) }).collect()
+    let config = |node: &Node| {
+        let mut node = node.clone();
+        add_leased(&mut node, &state.leases);
+        NodeConfig { node: node.name, yaml: yaml_text(&document(&node.gpus)) }
+    };
+    nodes.map(config).collect()
+}
+
+/// Instances that leases have and the GPUs' own lists do not name.
+fn add_leased(node: &mut Node, leases: &[Lease]) {
+    let here: Vec<&Placement> = leases.iter().flat_map(|l| &l.placements).filter(|p| p.node == node.name).collect();
+    for (gpu, position) in node.gpus.iter_mut().zip(0..) {
+        let index = gpu.index.unwrap_or(position);
+        for placement in here.iter().filter(|p| p.gpu == Some(index)) {
+            let (profile, start, compute) = match &placement.part {
+                Part::Instance { profile, start, .. } => (profile, *start, None),
+                Part::Compute { profile, start, compute_profile, compute_start, .. } => {
+                    let inner = ComputeInstance {
+                        profile: compute_profile.clone(),
+                        start: Some(*compute_start),
+                        ..ComputeInstance::default()
+                    };
+                    (profile, *start, Some(inner))
+                }
+                _ => continue,
+            };
+            match gpu.instances.iter_mut().find(|i| i.start == start) {
+                Some(instance) => {
+                    let known = |c: &ComputeInstance| instance.compute_instances.iter().any(|k| k.start == c.start);
+                    if let Some(inner) = compute.filter(|c| !known(c)) {
+                        instance.compute_instances.push(inner);
+                    }
+                }
+                None => gpu.instances.push(Instance {
+                    profile: profile.clone(),
+                    start,
+                    compute_instances: compute.into_iter().collect(),
+                    ..Instance::default()
+                }),
+            }
+        }
+    }
 }
 
 fn document(gpus: &[Gpu]) -> Document {
