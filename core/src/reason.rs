@@ -4,12 +4,12 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
 macro_rules! codes {
-    ($($(#[$doc:meta])* $variant:ident = $number:literal, $name:literal;)*) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $number:literal, $name:literal;)*) => {
         /// Why a request did not get through, with stable numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u16)]
         pub enum Code {
-            $($(#[$doc])* $variant = $number,)*
+            $($(#[doc = $doc])+ $variant = $number,)*
         }
 
         impl Code {
@@ -23,6 +23,10 @@ macro_rules! codes {
             /// The stable number.
             pub fn number(self) -> u16 {
                 self as u16
+            }
+            /// What it means, in one sentence.
+            pub fn description(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+).trim(),)* }
             }
             /// The code with this name.
             pub fn from_name(name: &str) -> Option<Self> {

@@ -94,13 +94,13 @@ fn drawn(ledger: &Ledger, gpu: slicewise::ids::GpuId, named: bool) -> String {
                 let row = &grid.rows()[entry.profile];
                 let name = match (&entry.hold, named) {
                     (Hold::Idle, _) => format!("({})", short(&row.name)),
-                    (_, true) => ledger.names_at(gpu, entry.start).join("+"),
+                    (_, true) => ledger.given_names_at(gpu, entry.start).join("+"),
                     (_, false) => short(&row.name).to_string(),
                 };
-                let label = if named && entry.hold != Hold::Idle && row.size > 1 {
-                    format!("{} {name}", short(&row.name))
-                } else {
-                    name
+                let label = match (named, &entry.hold) {
+                    (true, Hold::Busy | Hold::Shared(_)) if name.is_empty() => format!("{} busy", short(&row.name)),
+                    (true, Hold::Busy | Hold::Shared(_)) if row.size > 1 => format!("{} {name}", short(&row.name)),
+                    _ => name,
                 };
                 text.push_str(&block(&label, usize::from(row.size)));
                 cell += row.size.max(1);

@@ -274,15 +274,20 @@ impl Ledger {
         let ids = self.owners.get(&(gpu, start)).into_iter().flatten();
         ids.filter_map(|id| Some((*id, self.leases.get(id)?)))
     }
-    /// How people call the instance that starts at this cell: its leases' names, its own,
-    /// or its profile and start.
-    pub fn names_at(&self, gpu: GpuId, start: u16) -> Vec<String> {
+    /// The names given to the instance that starts at this cell: its leases', or its own.
+    pub fn given_names_at(&self, gpu: GpuId, start: u16) -> Vec<String> {
         let owners: Vec<String> = self.owners(gpu, start).map(|(_, lease)| lease.name.clone()).collect();
         if !owners.is_empty() {
             return owners;
         }
-        if let Some(name) = self.found.get(&(gpu, start)).and_then(|f| f.name.clone()) {
-            return Vec::from([name]);
+        self.found.get(&(gpu, start)).and_then(|f| f.name.clone()).into_iter().collect()
+    }
+    /// How people call the instance that starts at this cell: the names given to it, else
+    /// its profile and start.
+    pub fn names_at(&self, gpu: GpuId, start: u16) -> Vec<String> {
+        let given = self.given_names_at(gpu, start);
+        if !given.is_empty() {
+            return given;
         }
         let profile = match &*self.state(gpu) {
             SpaceState::Grid(layout) => layout.at(start).map(|e| self.spec(gpu).profile_name(e.profile).into()),
