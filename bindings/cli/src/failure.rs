@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use slicewise::formats::{ImportError, ReadError, locate};
-use slicewise::{CommitError, Error, InputError};
+use slicewise::{CommitError, Error, InputError, PlanError};
 
 use crate::io::Text;
 
@@ -90,7 +90,10 @@ impl Failure {
     /// An error of the engine, about a text if it is one of input.
     pub fn engine(text: &Text, error: Error) -> Self {
         match error {
-            Error::Input(e) | Error::Commit(CommitError::Input(e)) => Self::input(text, &e),
+            Error::Input(e) | Error::Commit(CommitError::Input(e)) | Error::Plan(PlanError::Input(e)) => {
+                Self::input(text, &e)
+            }
+            Error::Plan(e) => Self::plain(UNVERIFIED, e.to_string()),
             other => Self::plain(BAD_INPUT, other.to_string()),
         }
     }

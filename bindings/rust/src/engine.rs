@@ -7,7 +7,7 @@ use slicewise_core::ledger::{Committed, Ledger};
 use slicewise_core::place::{self, Budget, Policy};
 use slicewise_core::plan::{Objective, Plan};
 use slicewise_core::workload::Workload;
-use slicewise_solver::PlanBudget;
+use slicewise_solver::{Backend, PlanBudget, Progress};
 
 use crate::error::Error;
 
@@ -17,6 +17,7 @@ pub struct Engine {
     ledger: Ledger,
     budget: Budget,
     plan_budget: PlanBudget,
+    backend: Backend,
 }
 
 /// Options of an engine.
@@ -26,6 +27,7 @@ pub struct EngineBuilder {
     policy: Policy,
     budget: Budget,
     plan_budget: PlanBudget,
+    backend: Backend,
 }
 
 impl EngineBuilder {
@@ -53,6 +55,12 @@ impl EngineBuilder {
         self.plan_budget = budget;
         self
     }
+    /// Who does the linear algebra of plans.
+    #[must_use]
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.backend = backend;
+        self
+    }
     /// Loads a state.
     ///
     /// # Errors
@@ -63,7 +71,7 @@ impl EngineBuilder {
             None => Catalog::built_in()?,
         };
         let ledger = Ledger::new(catalog, self.policy, state)?;
-        Ok(Engine { ledger, budget: self.budget, plan_budget: self.plan_budget })
+        Ok(Engine { ledger, budget: self.budget, plan_budget: self.plan_budget, backend: self.backend })
     }
 }
 
@@ -143,9 +151,9 @@ impl Engine {
         &self,
         workloads: &[Workload],
         objective: Objective,
-        progress: &mut dyn FnMut(slicewise_solver::Progress),
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<Plan, Error> {
-        Ok(slicewise_solver::plan_with(&self.ledger, workloads, objective, self.plan_budget, progress)?)
+        Ok(slicewise_solver::plan_with(&self.ledger, workloads, objective, self.plan_budget, self.backend, progress)?)
     }
 
     /// Takes the leases of a plan as they are; all or none.

@@ -2,6 +2,8 @@
 
 use slicewise_core::error::InputError;
 use slicewise_core::ledger::CommitError;
+use slicewise_core::reason::Code;
+use slicewise_solver::PlanError;
 use thiserror::Error;
 
 /// What can go wrong in a call. A rejection is not among them: it is a
@@ -16,7 +18,7 @@ pub enum Error {
     Commit(#[from] CommitError),
     /// A batch could not be planned.
     #[error(transparent)]
-    Plan(#[from] slicewise_solver::PlanError),
+    Plan(#[from] PlanError),
 }
 
 impl Error {
@@ -25,6 +27,8 @@ impl Error {
         match self {
             Self::Input(e) => e.fault().number(),
             Self::Commit(e) => e.number(),
+            Self::Plan(PlanError::Input(e)) => e.fault().number(),
+            Self::Plan(_) => Code::VerificationFailed.number(),
         }
     }
 }

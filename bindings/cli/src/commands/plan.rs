@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use serde::Serialize;
-use slicewise::{BoundOf, BoundSource, Objective, Placement, Plan};
+use slicewise::{BoundOf, BoundSource, Objective, Placement, Plan, Progress};
 
 use super::FleetArgs;
 use crate::failure::Failure;
@@ -67,7 +67,7 @@ impl PlanBatch {
         };
         let bar = if self.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
         let plan = engine.plan_with(&requests, objective, &mut |progress| {
-            bar.set_message(progress.to_string());
+            bar.set_message(say(progress));
             bar.tick();
         });
         bar.finish_and_clear();
@@ -88,6 +88,17 @@ impl PlanBatch {
         after.adopt(&plan).map_err(|e| Failure::engine(&text, e))?;
         io::print(&draw::difference(engine.ledger(), after.ledger()))?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// How far a plan is, in words.
+fn say(progress: Progress) -> String {
+    match progress {
+        Progress::Read { demands, rooms } => format!("{demands} kinds of request, {rooms} kinds of free room"),
+        Progress::Columns { columns } => format!("{columns} patterns"),
+        Progress::Bound { bound } => format!("no plan is better than {bound}"),
+        Progress::Found { value, gpus_opened } => format!("found value {value}, opening {gpus_opened} GPUs"),
+        _ => String::new(),
     }
 }
 
