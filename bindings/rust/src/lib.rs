@@ -44,5 +44,5 @@ pub use slicewise_core::space;
 pub use slicewise_core::verify;
 pub use slicewise_core::workload::{self, Ask, Workload};
 pub use slicewise_formats as formats;
-pub use slicewise_solver::{Backend, PlanBudget, PlanError, Progress};
 pub use slicewise_formats::{read_requests, read_state, write_state};
+pub use slicewise_solver::{Backend, PlanBudget, PlanError, Progress};

@@ -1,5 +1,6 @@
 //! Deciding one request at a time.
 
+mod check;
 mod explain;
 mod gang;
 mod gates;
@@ -56,13 +57,13 @@ pub fn decide(ledger: &Ledger, workload: &Workload, budget: Budget) -> Result<De
     let outcome = gang::seat_all(&search, &mut view, budget.work, &mut work);
     Ok(match outcome {
         Outcome::Seated(seats) => admitted(ledger, workload, &[], &seats),
-        Outcome::Exhausted => undecided(ledger, workload, work),
+        Outcome::Exhausted => undecided(ledger, workload, Code::BudgetExhausted, work),
         Outcome::Impossible(proof) => {
             let may_move = workload.allow_moves || ledger.policy().allow_moves;
             let limit = if may_move { budget.moves } else { 0 };
             match moves::make_room(&search, &view, limit, budget.work, &mut work) {
                 (Some(room), _) => admitted(ledger, workload, &room.shifts, &room.seats),
-                (None, complete) if may_move && !complete => undecided(ledger, workload, work),
+                (None, complete) if may_move && !complete => undecided(ledger, workload, Code::BudgetExhausted, work),
                 (None, _) => refused(&search, &view, proof),
             }
         }
@@ -98,6 +99,9 @@ pub fn steps_for(ledger: &Ledger, leases: &[Lease]) -> Result<Vec<Step>, InputEr
 }
 
 fn admitted(ledger: &Ledger, workload: &Workload, shifts: &[Shift], seats: &[Seat]) -> Decision {
+    if !check::holds(ledger, &NodeRules::of(workload), shifts, seats) {
+        return undecided(ledger, workload, Code::VerificationFailed, 1);
+    }
     let mut placements = Vec::new();
     for (member, seat) in seats.iter().enumerate() {
         let part = |on| PartRecord { member: member as u32, alternative: seat.alternative, node: seat.node, on };
@@ -107,15 +111,12 @@ fn admitted(ledger: &Ledger, workload: &Workload, shifts: &[Shift], seats: &[Sea
         placements.extend(seat.takes.iter().map(|take| ledger.placement(&part(Some(*take)))));
     }
     Decision {
-        workload: workload.name.clone(),
-        version: ledger.version(),
-        verdict: Verdict::Admit,
-        proved: false,
-        proof: None,
-        reasons: Vec::new(),
+        proved: true,
+        proof: Some(Proof::Verified),
         placements,
         steps: steps::steps(ledger, shifts, &[(&workload.name, seats)]),
         moves: steps::moves(ledger, shifts),
+        ..blank(ledger, workload, Verdict::Admit)
     }
 }
 
@@ -139,12 +140,12 @@ fn refused(search: &Search<'_>, view: &View<'_>, proof: Proof) -> Decision {
     Decision { proved: true, proof: Some(proof), reasons, ..blank(view.ledger, search.workload, verdict) }
 }
 
-fn undecided(ledger: &Ledger, workload: &Workload, work: u64) -> Decision {
-    let code = Code::BudgetExhausted;
+/// No answer: `count` says how much work was done, or how many plans the checker refused.
+fn undecided(ledger: &Ledger, workload: &Workload, code: Code, count: u64) -> Decision {
     let reason = Reason {
         code,
         number: code.number(),
-        count: work,
+        count,
         needed: None,
         largest_free: None,
         total_free: None,

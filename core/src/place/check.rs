@@ -1,0 +1,122 @@
+//! The last look at a placement before anyone sees it: what would be on each GPU and node,
+//! listed from what is there and what is taken, is handed to the independent checker.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::rules::NodeRules;
+use super::steps::Shift;
+use super::view::Seat;
+use crate::ids::{GpuId, Id, NodeId, ProfileId};
+use crate::ledger::Ledger;
+use crate::space::{FluidState, Hold, SpaceState, Take};
+use crate::verify;
+
+/// Whether every GPU and node is legal once the shifts and seats are made.
+pub fn holds(ledger: &Ledger, rules: &NodeRules<'_>, shifts: &[Shift], seats: &[Seat]) -> bool {
+    let mut gone: BTreeMap<GpuId, Vec<Take>> = BTreeMap::new();
+    let mut come: BTreeMap<GpuId, Vec<Take>> = BTreeMap::new();
+    for shift in shifts {
+        gone.entry(shift.from.0).or_default().push(shift.from.1);
+        come.entry(shift.to.0).or_default().push(shift.to.1);
+    }
+    for (gpu, take) in seats.iter().flat_map(|s| &s.takes) {
+        come.entry(*gpu).or_default().push(*take);
+    }
+    let devices = come.iter().all(|(gpu, takes)| {
+        let leaving = gone.get(gpu).map_or(&[][..], Vec::as_slice);
+        ledger.accepts(*gpu) && device_holds(ledger, *gpu, leaving, takes)
+    });
+    devices && nodes_hold(ledger, rules, seats)
+}
+
+fn device_holds(ledger: &Ledger, gpu: GpuId, gone: &[Take], come: &[Take]) -> bool {
+    let spec = ledger.spec(gpu);
+    match &*ledger.state(gpu) {
+        SpaceState::Grid(layout) => {
+            let mut instances: Vec<(usize, u16)> = Vec::new();
+            let mut inside: BTreeMap<(ProfileId, u16), Vec<(ProfileId, u16)>> = BTreeMap::new();
+            for entry in layout.used() {
+                let take = Take::Instance { profile: entry.profile, start: entry.start };
+                if gone.contains(&take) {
+                    continue;
+                }
+                instances.push((entry.profile.index(), entry.start));
+                if let Hold::Shared(inner) = &entry.hold {
+                    let there = inner.used().map(|e| (e.profile, e.start)).collect();
+                    inside.insert((entry.profile, entry.start), there);
+                }
+            }
+            for take in come {
+                match *take {
+                    Take::Instance { profile, start } => instances.push((profile.index(), start)),
+                    Take::Compute { profile, start, inner, inner_start } => {
+                        let shared = inside.entry((profile, start)).or_insert_with(|| {
+                            instances.push((profile.index(), start));
+                            Vec::new()
+                        });
+                        shared.push((inner, inner_start));
+                    }
+                    _ => return false,
+                }
+            }
+            verify::device::check(spec.model(), spec.profiles(), spec.driver_major(), &instances).is_ok()
+                && inside.iter().all(|((outer, _), parts)| parts_hold(spec, *outer, parts))
+        }
+        SpaceState::Uniform(shares) => {
+            let taken = u64::from(shares.taken) + come.len() as u64;
+            come.iter().all(|take| match take {
+                Take::Share(share) => {
+                    let most = spec.model().share_types.get(usize::from(*share)).map_or(0, |t| t.max_per_gpu);
+                    (shares.taken == 0 || shares.share == *share) && taken <= u64::from(most)
+                }
+                _ => false,
+            })
+        }
+        SpaceState::Fluid(left) => fluid_holds(*left, come),
+    }
+}
+
+/// Compute instances inside one GPU instance: legal starts, disjoint slices, maxima.
+fn parts_hold(spec: &crate::ledger::Spec, outer: ProfileId, parts: &[(ProfileId, u16)]) -> bool {
+    let Some(profile) = spec.profiles().get(outer.index()) else { return false };
+    let mut runs: Vec<(u16, u16)> = Vec::new();
+    for (inner, start) in parts {
+        let Some(compute) = profile.compute_instances.get(inner.index()) else { return false };
+        let Some(places) = &compute.placements else { return false };
+        let same = parts.iter().filter(|(p, _)| p == inner).count();
+        if !places.starts.contains(start) || compute.max_instances.is_some_and(|max| same > usize::from(max)) {
+            return false;
+        }
+        runs.push((*start, start.saturating_add(places.size)));
+    }
+    runs.sort_unstable();
+    runs.is_sorted_by(|a, b| a.1 <= b.0)
+}
+
+fn fluid_holds(left: FluidState, come: &[Take]) -> bool {
+    let (mut milli, mut mib) = (0u64, 0u64);
+    for take in come {
+        match take {
+            Take::Whole => return come.len() == 1 && left.users == 0,
+            Take::Fraction { milli: m, mib: b } => {
+                milli += u64::from(*m);
+                mib += u64::from(*b);
+            }
+            _ => return false,
+        }
+    }
+    left.users != FluidState::WHOLE && milli <= left.milli.into() && (mib == 0 || mib <= left.mib.into())
+}
+
+fn nodes_hold(ledger: &Ledger, rules: &NodeRules<'_>, seats: &[Seat]) -> bool {
+    let mut members: BTreeMap<NodeId, u64> = BTreeMap::new();
+    for seat in seats {
+        *members.entry(seat.node).or_default() += 1;
+    }
+    members.into_iter().all(|(node, count)| {
+        let record = &ledger.nodes()[node];
+        let enough = |free: Option<u64>, each: u64| free.is_none_or(|f| each.saturating_mul(count) <= f);
+        enough(record.cpu_free(), rules.cpu_milli) && enough(record.memory_free(), rules.memory_mib)
+    })
+}
