@@ -157,9 +157,11 @@ impl Ledger {
             entries.push(entry);
         }
         grid.layout(entries).map_err(|(entry, obstacle)| {
-            let at = gpu.instances.iter().position(|i| i.start == entry.start).unwrap_or(0);
-            let name = alloc::format!("{}@{}", spec.profile_name(entry.profile), entry.start);
-            InputError::new(alloc::format!("instances[{at}]"), Fault::Overlap(name, alloc::format!("{obstacle:?}")))
+            let name = spec.profile_name(entry.profile);
+            let is_it = |i: &Instance| i.start == entry.start && spec.named(&i.profile) == spec.named(name);
+            let at = gpu.instances.iter().rposition(is_it).unwrap_or(0);
+            let fault = Fault::Overlap(alloc::format!("{name} at {}", entry.start), String::from(obstacle.text()));
+            InputError::new(alloc::format!("instances[{at}]"), fault)
         })
     }
 

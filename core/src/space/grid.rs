@@ -118,6 +118,20 @@ pub enum Obstacle {
     RefusedTogether,
 }
 
+impl Obstacle {
+    /// What it means for an instance that is said to be there.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::PlacementsUnknown => "its placements are not known",
+            Self::TooFewSlices => "the GPU has too few compute slices",
+            Self::Fragmented => "another instance is on its cells",
+            Self::MaxInstances => "the GPU holds no more of them",
+            Self::Engines => "the GPU has too few media engines",
+            Self::RefusedTogether => "the driver refuses it beside another instance",
+        }
+    }
+}
+
 impl Layout {
     /// The instances, by rising start.
     pub fn entries(&self) -> &[Entry] {

@@ -1,0 +1,7 @@
+//! What the fuzz targets check. A target fails by a panic: of the code under test, or of
+//! an assertion here.
+
+pub mod engine;
+pub mod text;
+
+pub use text::{document, import, requests};

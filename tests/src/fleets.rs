@@ -1,0 +1,289 @@
+//! Small random fleets in legal states, and requests for them.
+
+use std::collections::BTreeMap;
+
+use slicewise_core::catalog::{Catalog, Model, ShareType};
+use slicewise_core::fleet::{Gpu, Health, Instance, Lease, Link, LinkKind, Mode, Node, Part, Placement, State, Usage};
+use slicewise_core::place::{MixEntry, Policy};
+use slicewise_core::workload::{
+    Ask, Fraction, GpuLink, Instances, InstancesOn, Operator, Requirement, Resources, Spread, WholeGpus, Workload,
+};
+
+use crate::dice::Dice;
+use crate::oracle::World;
+
+/// The model of the tests that is cut into equal shares.
+fn shared_model() -> Model {
+    let share = |name: &str, max_per_gpu| ShareType { name: name.into(), max_per_gpu, memory_mib: None };
+    Model {
+        id: "shared-48gb".into(),
+        memory_mib: Some(49_152),
+        share_types: vec![share("shared-12q", 4), share("shared-24q", 2)],
+        ..Model::default()
+    }
+}
+
+/// Profile names that requests ask for: of every model of the tests, by rising size.
+pub const PROFILES: [&str; 22] = [
+    "1g.10gb",
+    "2g.20gb",
+    "3g.40gb",
+    "1g.6gb",
+    "2g.12gb",
+    "1g.24gb",
+    "shared-12q",
+    "shared-24q",
+    "4g.40gb",
+    "7g.80gb",
+    "1g.20gb",
+    "1g.10gb+me",
+    "4g.24gb",
+    "1g.6gb+me",
+    "1g.24gb+me.all",
+    "1g.24gb-me",
+    "2g.48gb",
+    "2g.48gb+me.all",
+    "1c.3g.40gb",
+    "2c.4g.40gb",
+    "1c.2g.12gb",
+    "3g.40gb",
+];
+
+const INSTANCES: [&str; 8] = ["1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "1g.6gb", "2g.12gb", "1g.24gb", "2g.48gb"];
+
+/// A policy by name, with a demand mix.
+pub fn policy(name: &str) -> Policy {
+    let mix = [("1g.10gb", 3), ("3g.40gb", 2), ("2g.12gb", 1)];
+    let entry = |(profile, weight): (&str, u32)| MixEntry { ask: Ask::Profile(profile.into()), weight };
+    let whole = MixEntry { ask: Ask::Gpus(WholeGpus { count: 1, ..WholeGpus::default() }), weight: 1 };
+    Policy { mix: mix.into_iter().map(entry).chain([whole]).collect(), ..Policy::named(name).unwrap() }
+}
+
+/// A fleet of up to `nodes` nodes with up to `gpus` GPUs each, in a legal state.
+pub fn fleet(dice: &mut Dice, nodes: usize, gpus: usize) -> State {
+    let mut state = State { version: 7, models: vec![shared_model()], ..State::default() };
+    for n in 0..=dice.roll(nodes) {
+        state.nodes.push(node(dice, n, gpus));
+    }
+    fill(dice, &mut state);
+    state
+}
+
+fn node(dice: &mut Dice, number: usize, gpus: usize) -> Node {
+    let mut node = Node {
+        name: format!("n{number}"),
+        zone: dice.pick(&[None, Some("a"), Some("b")]).flatten().map(String::from),
+        cpu_milli: dice.pick(&[None, Some(3000), Some(8000)]).flatten(),
+        memory_mib: dice.pick(&[None, None, Some(9000)]).flatten(),
+        cordoned: dice.once_in(16),
+        ..Node::default()
+    };
+    if dice.once_in(3) {
+        node.labels.insert("disk".into(), "fast".into());
+    }
+    // Nodes hold GPUs of one kind more often than not.
+    let usual = dice.roll(8);
+    for i in 0..=dice.roll(gpus) {
+        let kind = if dice.once_in(5) { dice.roll(8) } else { usual };
+        node.gpus.push(gpu(dice, kind, i));
+    }
+    for a in 0..node.gpus.len() {
+        for b in a + 1..node.gpus.len() {
+            if dice.once_in(2) {
+                let kind = dice.pick(&[LinkKind::NvLink(4), LinkKind::Pix, LinkKind::Node]).unwrap();
+                node.links.push(Link { a: format!("GPU{a}"), b: format!("GPU{b}"), kind });
+            }
+        }
+    }
+    if node.gpus.len() > 1 && dice.once_in(3) {
+        node.fabric_partitions = vec![vec![0, 1]];
+    }
+    node
+}
+
+fn gpu(dice: &mut Dice, kind: usize, position: usize) -> Gpu {
+    let (model, mode) = [
+        ("a100-80gb", Mode::Mig),
+        ("a30-24gb", Mode::Mig),
+        ("rtx-pro-6000-96gb", Mode::Mig),
+        ("a100-80gb", Mode::Whole),
+        ("shared-48gb", Mode::Shares),
+        ("a100-80gb", Mode::Mig),
+        ("shared-48gb", Mode::Whole),
+        ("a30-24gb", Mode::Whole),
+    ][kind % 8];
+    Gpu {
+        model: model.into(),
+        mode,
+        health: if dice.once_in(14) { Health::Degraded } else { Health::Healthy },
+        cordoned: dice.once_in(14),
+        driver: (kind % 8 == 5).then(|| String::from("470.57.02")),
+        numa_node: dice.pick(&[None, Some(0), Some(1)]).flatten(),
+        uuid: dice.once_in(4).then(|| format!("GPU-{position}-{}", dice.roll(1000))),
+        ..Gpu::default()
+    }
+}
+
+/// Puts things on the GPUs wherever the oracle's rules let them be.
+fn fill(dice: &mut Dice, state: &mut State) {
+    let catalog = Catalog::built_in().unwrap();
+    let world = World::of(&catalog, state);
+    let devices = world.devices;
+    let mut leases: Vec<Lease> = Vec::new();
+    let mut lease = |dice: &mut Dice, node: &str, gpu: usize, part: Part| {
+        let mut labels = BTreeMap::new();
+        if dice.once_in(3) {
+            labels.insert(String::from("app"), dice.pick(&["web", "batch"]).unwrap().to_string());
+        }
+        let keeps_away = if dice.once_in(8) { vec![requirement("app", &["loud"])] } else { Vec::new() };
+        leases.push(Lease {
+            name: format!("old{}", leases.len()),
+            labels,
+            keeps_away,
+            pinned: dice.once_in(5),
+            cpu_milli: dice.pick(&[0, 500]).unwrap(),
+            placements: vec![Placement { node: node.into(), gpu: Some(gpu as u32), part, ..Placement::default() }],
+            ..Lease::default()
+        });
+    };
+    for device in &devices {
+        let node = &mut state.nodes[device.node];
+        let name = node.name.clone();
+        let gpu = &mut node.gpus[device.index as usize];
+        let at = device.index as usize;
+        match device.mode {
+            Mode::Mig => {
+                let mut there: Vec<(usize, u16)> = Vec::new();
+                for _ in 0..dice.roll(4) {
+                    let profile = dice.roll(device.model.profiles.len());
+                    let facts = &device.model.profiles[profile];
+                    let placements = facts.placements.clone().unwrap();
+                    let start = dice.pick(&placements.starts).unwrap();
+                    let all: Vec<(usize, u16)> = there.iter().copied().chain([(profile, start)]).collect();
+                    if !device.may_hold(&all) {
+                        continue;
+                    }
+                    there = all;
+                    let own = Part::Instance { profile: facts.name.clone(), start, size: placements.size };
+                    let listed = |usage| Instance { profile: facts.name.clone(), start, usage, ..Instance::default() };
+                    match dice.roll(5) {
+                        0 | 1 => gpu.instances.push(listed(Usage::Idle)),
+                        2 => gpu.instances.push(Instance { pinned: dice.once_in(3), ..listed(Usage::Busy) }),
+                        3 => lease(dice, &name, at, own),
+                        _ => {
+                            let usage = dice.pick(&[Usage::Busy, Usage::Idle]).unwrap();
+                            gpu.instances.push(listed(usage));
+                            lease(dice, &name, at, own);
+                        }
+                    }
+                }
+            }
+            Mode::Whole => match dice.roll(4) {
+                0 | 1 => {}
+                2 => lease(dice, &name, at, Part::Whole),
+                _ => {
+                    let memory_mib = dice.pick(&[0, 8192]).unwrap();
+                    lease(dice, &name, at, Part::Fraction { milli: 400, memory_mib });
+                }
+            },
+            Mode::Shares => {
+                let share = dice.pick(&["shared-12q", "shared-24q"]).unwrap();
+                for _ in 0..dice.roll(3) {
+                    lease(dice, &name, at, Part::Share { share: share.into() });
+                }
+            }
+        }
+    }
+    // Nodes must have the CPU for what is on them.
+    for node in &mut state.nodes {
+        let used: u64 = leases.iter().filter(|l| l.placements[0].node == node.name).map(|l| l.cpu_milli).sum();
+        node.cpu_milli = node.cpu_milli.map(|has| has.max(used));
+    }
+    state.leases = leases;
+}
+
+fn requirement(key: &str, values: &[&str]) -> Requirement {
+    let values = values.iter().map(|v| v.to_string()).collect();
+    Requirement { key: key.into(), operator: Operator::In, values }
+}
+
+/// A request for up to `members` members.
+pub fn request(dice: &mut Dice, name: &str, members: usize) -> Workload {
+    let mut workload = Workload { name: name.into(), count: 1, ..Workload::default() };
+    if dice.once_in(2) {
+        workload.count += dice.roll(members) as u32;
+    }
+    workload.any_of.push(ask(dice));
+    if dice.once_in(3) {
+        workload.any_of.push(ask(dice));
+    }
+    workload.cpu_milli = dice.pick(&[0, 0, 1000, 2500]).unwrap();
+    workload.memory_mib = dice.pick(&[0, 0, 0, 4000]).unwrap();
+    workload.keep_idle = dice.once_in(5);
+    workload.queue = dice.once_in(4);
+    workload.gang = dice.once_in(3);
+    if dice.once_in(4) {
+        let all =
+            [Spread::DistinctGpus, Spread::DistinctNodes, Spread::DistinctZones, Spread::SameNode, Spread::SameZone];
+        workload.members = dice.pick(&all);
+    }
+    if dice.once_in(5) {
+        workload.labels.insert("app".into(), dice.pick(&["loud", "web"]).unwrap().into());
+    }
+    if dice.once_in(5) {
+        workload.anti_affinity.push(requirement("app", &["web"]));
+    }
+    if dice.once_in(6) {
+        workload.nodes.push(requirement("disk", &["fast"]));
+    }
+    // What a member without a GPU means by a model is not said anywhere.
+    if dice.once_in(6) && !workload.any_of.contains(&(Ask::NodeOnly {})) {
+        workload.models.push(dice.pick(&["a100-80gb", "rtx-pro-6000-96gb", "a30-24gb"]).unwrap().into());
+    }
+    workload
+}
+
+fn ask(dice: &mut Dice) -> Ask {
+    match dice.roll(12) {
+        0..=5 => Ask::Profile(dice.pick(&PROFILES).unwrap().into()),
+        6 => Ask::AtLeast(Resources {
+            compute_slices: dice.pick(&[None, Some(1), Some(2), Some(3)]).flatten(),
+            memory_mib: Some(dice.pick(&[5_000, 20_000, 40_000]).unwrap()),
+            jpeg: dice.pick(&[None, None, Some(1)]).flatten(),
+            ..Resources::default()
+        }),
+        7 => {
+            let links = [
+                None,
+                None,
+                Some(GpuLink::Nvlink),
+                Some(GpuLink::SameNuma),
+                Some(GpuLink::FabricPartition),
+                Some(GpuLink::AtLeast(LinkKind::Pix)),
+            ];
+            let memory_mib = dice.pick(&[None, None, Some(60_000)]).flatten();
+            Ask::Gpus(WholeGpus {
+                count: 1 + dice.roll(2) as u32,
+                link: dice.pick(&links).flatten(),
+                near_nic: None,
+                memory_mib,
+            })
+        }
+        8 | 9 => {
+            let (memory_mib, memory_ppm) = dice.pick(&[(0, None), (16_384, None), (0, Some(400_000))]).unwrap();
+            Ask::Fraction(Fraction {
+                milli: dice.pick(&[300, 500, 1000, 0]).unwrap().max(u16::from(memory_mib == 0)),
+                memory_mib,
+                memory_ppm,
+            })
+        }
+        10 => {
+            let profiles = (0..=1 + dice.roll(2)).map(|_| dice.pick(&INSTANCES).unwrap().into()).collect();
+            Ask::Instances(Instances {
+                profiles,
+                on: dice.pick(&[InstancesOn::Any, InstancesOn::SameGpu, InstancesOn::DistinctGpus]).unwrap(),
+            })
+        }
+        _ => Ask::NodeOnly {},
+    }
+}

@@ -1,0 +1,468 @@
+//! An oracle that is slow and obviously right: every member on every node, every
+//! alternative at every place, one after the other, with the rules written out plainly.
+
+use std::collections::BTreeSet;
+
+use slicewise_core::catalog::{Catalog, Model, Profile};
+use slicewise_core::fleet::{Health, LinkKind, Mode, Part, State, Usage};
+use slicewise_core::workload::{Ask, Fraction, GpuLink, InstancesOn, Requirement, Spread, WholeGpus, Workload};
+
+/// An instance: profile and first cell, both by position.
+pub type At = (usize, u16);
+
+/// A GPU with what is on it.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// Position of its node.
+    pub node: usize,
+    /// Index on the node.
+    pub index: u32,
+    /// Model.
+    pub model: Model,
+    /// Mode.
+    pub mode: Mode,
+    /// Driver's major version.
+    pub driver: Option<u32>,
+    /// Takes nothing new.
+    pub closed: bool,
+    /// NUMA node.
+    pub numa: Option<u16>,
+    /// Instances somebody has as a whole.
+    pub busy: Vec<At>,
+    /// Instances with compute instances that somebody has.
+    pub shared: Vec<(At, Vec<At>)>,
+    /// Instances that nobody has.
+    pub idle: Vec<At>,
+    /// Shares taken, by type.
+    pub shares: Vec<usize>,
+    /// Fractions taken: thousandths and MiB; a whole GPU is one of more than a thousand.
+    pub fractions: Vec<(u32, u64)>,
+}
+
+/// The mark of a GPU that is taken whole.
+const WHOLE: (u32, u64) = (1001, 0);
+
+/// What a member may get of one GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bit {
+    Instance(At),
+    Compute(At, At),
+    Share(usize),
+    Fraction(u32, u64),
+    Whole,
+}
+
+impl Device {
+    fn profile(&self, position: usize) -> &Profile {
+        &self.model.profiles[position]
+    }
+
+    fn cells(&self, (profile, start): At) -> BTreeSet<u16> {
+        let size = self.profile(profile).placements.as_ref().map_or(0, |p| p.size);
+        (start..start + size).collect()
+    }
+
+    /// Whether these instances may be on the GPU together.
+    pub fn may_hold(&self, all: &[At]) -> bool {
+        for (i, a) in all.iter().enumerate() {
+            let starts = self.profile(a.0).placements.as_ref().map_or(&[][..], |p| &p.starts);
+            if !starts.contains(&a.1) || all[..i].iter().any(|b| !self.cells(*a).is_disjoint(&self.cells(*b))) {
+                return false;
+            }
+        }
+        for (p, profile) in self.model.profiles.iter().enumerate() {
+            let count = all.iter().filter(|a| a.0 == p).count();
+            if profile.max_instances.is_some_and(|max| count > usize::from(max)) {
+                return false;
+            }
+        }
+        let sum = |of: fn(&Profile) -> Option<u16>| all.iter().map(|a| of(self.profile(a.0)).unwrap_or(0)).sum::<u16>();
+        let pool = self.model.engine_pool;
+        let engines = pool.decoders.is_none_or(|n| sum(|p| p.decoders) <= n)
+            && pool.encoders.is_none_or(|n| sum(|p| p.encoders) <= n)
+            && pool.jpeg.is_none_or(|n| sum(|p| p.jpeg) <= n)
+            && pool.ofa.is_none_or(|n| sum(|p| p.ofa) <= n);
+        let compute = self.model.compute_slices.is_none_or(|n| sum(|p| Some(p.compute_slices)) <= n);
+        let there = |name: &String| all.iter().any(|a| self.profile(a.0).name == *name);
+        let refused = self
+            .model
+            .refused_together
+            .iter()
+            .any(|r| self.driver.is_some_and(|d| d < r.before_driver) && r.profiles.iter().all(there));
+        engines && compute && !refused
+    }
+
+    fn inner_cells(&self, profile: usize, (inner, start): At) -> BTreeSet<u16> {
+        let compute = &self.profile(profile).compute_instances[inner];
+        let size = compute.placements.as_ref().map_or(compute.compute_slices, |p| p.size);
+        (start..start + size).collect()
+    }
+
+    fn may_hold_inside(&self, profile: usize, all: &[At]) -> bool {
+        let own = &self.profile(profile).compute_instances;
+        let disjoint = all.iter().enumerate().all(|(i, a)| {
+            let starts = own[a.0].placements.as_ref().map_or(&[][..], |p| &p.starts);
+            let before = all[..i].iter();
+            starts.contains(&a.1)
+                && before.clone().all(|b| self.inner_cells(profile, *a).is_disjoint(&self.inner_cells(profile, *b)))
+        });
+        let maxima = own.iter().enumerate().all(|(c, compute)| {
+            let count = all.iter().filter(|a| a.0 == c).count();
+            compute.max_instances.is_none_or(|max| count <= usize::from(max))
+        });
+        disjoint && maxima
+    }
+
+    fn used(&self) -> Vec<At> {
+        self.busy.iter().copied().chain(self.shared.iter().map(|(at, _)| *at)).collect()
+    }
+
+    fn memory(&self) -> Option<u64> {
+        self.model.memory_mib_least().map(u64::from)
+    }
+
+    /// Whether everything that is used may be there.
+    fn is_legal(&self) -> bool {
+        let memory = self.fractions.iter().map(|f| f.1).sum::<u64>();
+        let most = |share: &usize| usize::from(self.model.share_types[*share].max_per_gpu);
+        self.may_hold(&self.used())
+            && self.shared.iter().all(|((p, _), inside)| self.may_hold_inside(*p, inside))
+            && self.shares.iter().all(|s| *s == self.shares[0] && self.shares.len() <= most(s))
+            && (self.fractions == [WHOLE] || self.fractions.iter().map(|f| f.0).sum::<u32>() <= 1000)
+            && (memory == 0 || self.memory().is_some_and(|has| memory <= has))
+    }
+
+    fn put(&mut self, bit: Bit) {
+        match bit {
+            Bit::Instance(at) => self.busy.push(at),
+            Bit::Compute(at, inner) => match self.shared.iter_mut().find(|(own, _)| *own == at) {
+                Some((_, inside)) => inside.push(inner),
+                None => self.shared.push((at, vec![inner])),
+            },
+            Bit::Share(share) => self.shares.push(share),
+            Bit::Fraction(milli, mib) => self.fractions.push((milli, mib)),
+            Bit::Whole => self.fractions.push(WHOLE),
+        }
+    }
+
+    fn creates(&self, profile: usize) -> bool {
+        let least = self.profile(profile).min_driver;
+        least.is_none_or(|least| self.driver.is_none_or(|own| own >= least))
+    }
+
+    /// Everything of this name that the GPU could ever give.
+    fn named(&self, name: &str) -> Vec<Bit> {
+        match self.mode {
+            Mode::Whole => Vec::new(),
+            Mode::Shares => {
+                let types = self.model.share_types.iter().enumerate();
+                types.filter(|(_, t)| t.name == name).map(|(i, _)| Bit::Share(i)).collect()
+            }
+            Mode::Mig => {
+                let own = (0..self.model.profiles.len()).find(|p| self.profile(*p).name == name);
+                if let Some(p) = own {
+                    return self.instances(p);
+                }
+                for p in (0..self.model.profiles.len()).filter(|p| self.creates(*p)) {
+                    let compute = &self.profile(p).compute_instances;
+                    if let Some(c) = compute.iter().position(|c| c.name == name) {
+                        let inner = compute[c].placements.as_ref().map_or(Vec::new(), |p| p.starts.clone());
+                        let starts = self.profile(p).placements.as_ref().map_or(Vec::new(), |p| p.starts.clone());
+                        let each = |s: &u16| inner.iter().map(|i| Bit::Compute((p, *s), (c, *i))).collect::<Vec<_>>();
+                        return starts.iter().flat_map(each).collect();
+                    }
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    fn instances(&self, profile: usize) -> Vec<Bit> {
+        if !self.creates(profile) {
+            return Vec::new();
+        }
+        let starts = self.profile(profile).placements.as_ref().map_or(Vec::new(), |p| p.starts.clone());
+        starts.into_iter().map(|s| Bit::Instance((profile, s))).collect()
+    }
+
+    /// Every single thing that meets an ask for one.
+    fn meeting(&self, ask: &Ask) -> Vec<Bit> {
+        match ask {
+            Ask::Profile(name) => self.named(name),
+            Ask::AtLeast(least) if self.mode == Mode::Mig => {
+                let meets = |p: &Profile| {
+                    least.compute_slices.is_none_or(|n| p.compute_slices >= n)
+                        && least.memory_mib.is_none_or(|n| p.memory_mib_least().is_some_and(|m| m >= n))
+                        && least.jpeg.is_none_or(|n| p.jpeg.is_some_and(|m| m >= n))
+                };
+                let all = 0..self.model.profiles.len();
+                all.filter(|p| meets(self.profile(*p))).flat_map(|p| self.instances(p)).collect()
+            }
+            Ask::Fraction(fraction) if self.mode == Mode::Whole => self.fraction(fraction).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn fraction(&self, fraction: &Fraction) -> Option<Bit> {
+        let mib = match fraction.memory_ppm {
+            Some(ppm) => (self.memory()? * u64::from(ppm)).div_ceil(1_000_000),
+            None => fraction.memory_mib.into(),
+        };
+        Some(Bit::Fraction(fraction.milli.into(), mib))
+    }
+}
+
+/// A fleet as the oracle sees it.
+#[derive(Clone, Debug)]
+pub struct World<'a> {
+    state: &'a State,
+    /// The GPUs, in order.
+    pub devices: Vec<Device>,
+    cpu: Vec<u64>,
+    memory: Vec<u64>,
+}
+
+impl<'a> World<'a> {
+    /// Reads a state that is known to be legal and in which leases own all that is used,
+    /// but for instances that the document calls busy.
+    pub fn of(catalog: &Catalog, state: &'a State) -> Self {
+        let mut catalog = catalog.clone();
+        state.models.iter().for_each(|m| catalog.add(m.clone()).unwrap());
+        let mut world =
+            Self { state, devices: Vec::new(), cpu: vec![0; state.nodes.len()], memory: vec![0; state.nodes.len()] };
+        for (n, node) in state.nodes.iter().enumerate() {
+            for (i, gpu) in node.gpus.iter().enumerate() {
+                let model = catalog.find(&gpu.model).unwrap().clone();
+                let at = |p: &str, start| (model.profiles.iter().position(|q| q.name == p).unwrap(), start);
+                let of = |usage| {
+                    let own = gpu.instances.iter().filter(move |i| i.usage == usage);
+                    own.map(|i| at(&i.profile, i.start)).collect()
+                };
+                world.devices.push(Device {
+                    node: n,
+                    index: i as u32,
+                    mode: gpu.mode,
+                    driver: gpu.driver.as_ref().map(|d| d.split('.').next().unwrap().parse().unwrap()),
+                    closed: gpu.cordoned || node.cordoned || gpu.health != Health::Healthy,
+                    numa: gpu.numa_node,
+                    busy: of(Usage::Busy),
+                    shared: Vec::new(),
+                    idle: of(Usage::Idle),
+                    shares: Vec::new(),
+                    fractions: Vec::new(),
+                    model,
+                });
+            }
+        }
+        for lease in &state.leases {
+            let mut members = BTreeSet::new();
+            for placement in &lease.placements {
+                let node = state.nodes.iter().position(|n| n.name == placement.node).unwrap();
+                if members.insert(placement.member) {
+                    world.cpu[node] += lease.cpu_milli;
+                    world.memory[node] += lease.memory_mib;
+                }
+                let Some(index) = placement.gpu else { continue };
+                let device = world.devices.iter_mut().find(|d| d.node == node && d.index == index).unwrap();
+                let bit = bit_of(device, &placement.part);
+                // An instance that is listed as its lease's own is there once.
+                if let Bit::Instance(at) = bit
+                    && device.busy.contains(&at)
+                {
+                    continue;
+                }
+                if let Bit::Instance(at) | Bit::Compute(at, _) = bit {
+                    device.idle.retain(|i| *i != at);
+                }
+                device.put(bit);
+            }
+        }
+        world
+    }
+
+    /// Whether there is a place for all members without touching anybody.
+    pub fn has_place(&self, workload: &Workload) -> bool {
+        self.clone().seat(workload, &mut Vec::new())
+    }
+
+    fn seat(&mut self, workload: &Workload, seated: &mut Vec<(usize, Vec<usize>)>) -> bool {
+        if seated.len() == workload.count as usize {
+            return true;
+        }
+        for node in 0..self.state.nodes.len() {
+            if !self.admits(workload, node) {
+                continue;
+            }
+            for ask in workload.alternatives() {
+                for bits in self.ways(workload, node, &ask) {
+                    let gpus: Vec<usize> = bits.iter().map(|(gpu, _)| *gpu).collect();
+                    if !seated.iter().all(|other| self.may_lie(workload.members, &(node, gpus.clone()), other)) {
+                        continue;
+                    }
+                    let before = self.clone();
+                    for (gpu, bit) in &bits {
+                        self.devices[*gpu].put(*bit);
+                    }
+                    self.cpu[node] += workload.cpu_milli;
+                    self.memory[node] += workload.memory_mib;
+                    seated.push((node, gpus));
+                    if self.seat(workload, seated) {
+                        return true;
+                    }
+                    seated.pop();
+                    *self = before;
+                }
+            }
+        }
+        false
+    }
+
+    fn admits(&self, workload: &Workload, node: usize) -> bool {
+        let document = &self.state.nodes[node];
+        let label = |key: &str| match key {
+            "slicewise/zone" => document.zone.as_deref(),
+            "slicewise/region" => document.region.as_deref(),
+            "slicewise/name" => Some(document.name.as_str()),
+            _ => document.labels.get(key).map(String::as_str),
+        };
+        let fits = |needed: u64, used: u64, has: Option<u64>| needed == 0 || has.is_none_or(|h| used + needed <= h);
+        let meets = |rules: &[Requirement], labels: &std::collections::BTreeMap<String, String>| {
+            rules.iter().any(|r| labels.get(&r.key).is_some_and(|v| r.accepts(Some(v))))
+        };
+        let here = |l: &&slicewise_core::fleet::Lease| l.placements.iter().any(|p| p.node == document.name);
+        !document.cordoned
+            && workload.nodes.iter().all(|r| r.accepts(label(&r.key)))
+            && fits(workload.cpu_milli, self.cpu[node], document.cpu_milli)
+            && fits(workload.memory_mib, self.memory[node], document.memory_mib)
+            && !self.state.leases.iter().filter(here).any(|lease| {
+                meets(&workload.anti_affinity, &lease.labels) || meets(&lease.keeps_away, &workload.labels)
+            })
+    }
+
+    /// Every legal way to serve one member on a node.
+    fn ways(&self, workload: &Workload, node: usize, ask: &Ask) -> Vec<Vec<(usize, Bit)>> {
+        let allowed = |d: &Device| workload.models.is_empty() || workload.models.contains(&d.model.id);
+        let open: Vec<usize> = (0..self.devices.len())
+            .filter(|g| self.devices[*g].node == node && !self.devices[*g].closed && allowed(&self.devices[*g]))
+            .collect();
+        let mut ways: Vec<Vec<(usize, Bit)>> = match ask {
+            Ask::NodeOnly {} => vec![Vec::new()],
+            Ask::Gpus(whole) => self.sets(&open, whole),
+            Ask::Instances(set) => {
+                let mut ways = vec![Vec::new()];
+                for name in &set.profiles {
+                    let mut longer = Vec::new();
+                    for way in &ways {
+                        for gpu in &open {
+                            for bit in self.devices[*gpu].named(name) {
+                                let mut next: Vec<(usize, Bit)> = way.clone();
+                                next.push((*gpu, bit));
+                                longer.push(next);
+                            }
+                        }
+                    }
+                    longer.retain(|way| self.together(workload, way));
+                    ways = longer;
+                }
+                ways.retain(|way| {
+                    let gpus: BTreeSet<usize> = way.iter().map(|(gpu, _)| *gpu).collect();
+                    match set.on {
+                        InstancesOn::Any => true,
+                        InstancesOn::SameGpu => gpus.len() == 1,
+                        InstancesOn::DistinctGpus => gpus.len() == way.len(),
+                    }
+                });
+                ways
+            }
+            Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_) => {
+                let of = |gpu: usize| self.devices[gpu].meeting(ask).into_iter().map(move |bit| vec![(gpu, bit)]);
+                open.iter().flat_map(|gpu| of(*gpu)).collect()
+            }
+        };
+        ways.retain(|way| self.together(workload, way));
+        ways
+    }
+
+    /// Whether these may be added together.
+    fn together(&self, workload: &Workload, way: &[(usize, Bit)]) -> bool {
+        let gpus: BTreeSet<usize> = way.iter().map(|(gpu, _)| *gpu).collect();
+        gpus.into_iter().all(|gpu| {
+            let mut device = self.devices[gpu].clone();
+            way.iter().filter(|(g, _)| *g == gpu).for_each(|(_, bit)| device.put(*bit));
+            let kept: Vec<At> =
+                device.idle.iter().filter(|i| !device.used().contains(i)).copied().chain(device.used()).collect();
+            device.is_legal() && (!workload.keep_idle || device.may_hold(&kept))
+        })
+    }
+
+    fn sets(&self, open: &[usize], ask: &WholeGpus) -> Vec<Vec<(usize, Bit)>> {
+        let mut sets = Vec::new();
+        for mask in 0u32..1 << open.len() {
+            let set: Vec<usize> = (0..open.len()).filter(|b| mask >> b & 1 == 1).map(|b| open[b]).collect();
+            let memory = |d: &Device| ask.memory_mib.is_none_or(|n| d.memory().is_some_and(|m| m >= n.into()));
+            let free = |g: &usize| {
+                let d = &self.devices[*g];
+                d.mode == Mode::Whole && d.fractions.is_empty() && memory(d)
+            };
+            let one_model = set.iter().all(|g| self.devices[*g].model.id == self.devices[set[0]].model.id);
+            if set.len() == ask.count as usize && one_model && set.iter().all(free) && self.joined(&set, ask.link) {
+                sets.push(set.into_iter().map(|g| (g, Bit::Whole)).collect());
+            }
+        }
+        sets
+    }
+
+    fn joined(&self, set: &[usize], link: Option<GpuLink>) -> bool {
+        let pairs: Vec<(&Device, &Device)> = set
+            .iter()
+            .flat_map(|a| set.iter().map(move |b| (a, b)))
+            .filter(|(a, b)| a < b)
+            .map(|(a, b)| (&self.devices[*a], &self.devices[*b]))
+            .collect();
+        let path = |a: &Device, b: &Device| {
+            let ends = [format!("GPU{}", a.index), format!("GPU{}", b.index)];
+            let links = self.state.nodes[a.node].links.iter();
+            links.filter(|l| ends.contains(&l.a) && ends.contains(&l.b)).map(|l| l.kind).next().unwrap_or(LinkKind::Sys)
+        };
+        match link {
+            None => true,
+            Some(GpuLink::SameNuma) => pairs.iter().all(|(a, b)| a.numa.is_some() && a.numa == b.numa),
+            Some(GpuLink::Nvlink) => pairs.iter().all(|(a, b)| matches!(path(a, b), LinkKind::NvLink(_))),
+            Some(GpuLink::AtLeast(least)) => pairs.iter().all(|(a, b)| path(a, b) >= least),
+            Some(GpuLink::FabricPartition) => {
+                let own: BTreeSet<u32> = set.iter().map(|g| self.devices[*g].index).collect();
+                let node = &self.state.nodes[self.devices[set[0]].node];
+                node.fabric_partitions.iter().any(|p| p.iter().copied().collect::<BTreeSet<u32>>() == own)
+            }
+        }
+    }
+
+    fn may_lie(&self, spread: Option<Spread>, a: &(usize, Vec<usize>), b: &(usize, Vec<usize>)) -> bool {
+        let zone = |n: usize| self.state.nodes[n].zone.as_ref();
+        let same_zone = a.0 == b.0 || (zone(a.0).is_some() && zone(a.0) == zone(b.0));
+        match spread {
+            None => true,
+            Some(Spread::DistinctGpus) => a.1.iter().all(|g| !b.1.contains(g)),
+            Some(Spread::DistinctNodes) => a.0 != b.0,
+            Some(Spread::SameNode) => a.0 == b.0,
+            Some(Spread::DistinctZones) => !same_zone,
+            Some(Spread::SameZone) => same_zone,
+        }
+    }
+}
+
+fn bit_of(device: &Device, part: &Part) -> Bit {
+    let position = |name: &str| device.model.profiles.iter().position(|p| p.name == name).unwrap();
+    match part {
+        Part::NodeOnly | Part::Whole => Bit::Whole,
+        Part::Instance { profile, start, .. } => Bit::Instance((position(profile), *start)),
+        Part::Compute { profile, start, compute_profile, compute_start, .. } => {
+            let outer = position(profile);
+            let inside = &device.model.profiles[outer].compute_instances;
+            let inner = inside.iter().position(|c| c.name == *compute_profile).unwrap();
+            Bit::Compute((outer, *start), (inner, *compute_start))
+        }
+        Part::Share { share } => Bit::Share(device.model.share_types.iter().position(|t| t.name == *share).unwrap()),
+        Part::Fraction { milli, memory_mib } => Bit::Fraction((*milli).into(), (*memory_mib).into()),
+    }
+}
