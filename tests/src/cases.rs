@@ -192,8 +192,8 @@ pub fn contains(expected: &Value, actual: &Value, path: &str) -> Result<(), Stri
                 let list = Value::Array(list.clone());
                 return Err(format!("{path} has other entries than the {} expected: {list:#}", expected.len()));
             }
-            let pairs = expected.iter().zip(list).enumerate();
-            pairs.map(|(i, (e, a))| contains(e, a, &format!("{path}[{i}]"))).collect()
+            let mut pairs = expected.iter().zip(list).enumerate();
+            pairs.try_for_each(|(i, (e, a))| contains(e, a, &format!("{path}[{i}]")))
         }
         _ if expected == actual => Ok(()),
         _ => Err(format!("{path} is {actual}, expected {expected}")),

@@ -63,6 +63,8 @@ fn mutations(decision: &Decision) -> Vec<(&'static str, Decision)> {
     push("node", &|d| d.placements[0].node.push('x'));
     if decision.placements[0].gpu.is_some() {
         push("gpu", &|d| d.placements[0].gpu = Some(77));
+    }
+    if decision.placements[0].uuid.is_some() {
         push("uuid", &|d| d.placements.iter_mut().for_each(|p| p.uuid = Some("no".into())));
     }
     for i in 0..decision.placements.len() {
@@ -217,7 +219,7 @@ fn moves_are_checked() {
 
 /// A plan by hand: each request decided after the other.
 fn plan_of(state: &State, workloads: &[Workload], of: BoundOf, prices: &[(&str, u64)], scale: u64) -> Plan {
-    let mut ledger = Ledger::new(catalog(), policy("default"), state).unwrap();
+    let mut ledger = Ledger::new(catalog(), policy("pack"), state).unwrap();
     let (mut leases, mut refusals, mut admitted, mut value) = (Vec::new(), Vec::new(), 0, 0);
     for workload in workloads {
         let decision = decide(&ledger, workload, Budget::default()).unwrap();
@@ -304,7 +306,7 @@ fn false_plans_do_not_pass() {
     assert_eq!(change(&|p| p.refusals[0].members += 1), Rule::Total);
     assert_eq!(change(&|p| p.leases[1] = p.leases[0].clone()), Rule::Unknown);
     assert_eq!(change(&|p| p.leases[0].pinned = true), Rule::Terms);
-    assert_eq!(change(&|p| p.leases[0].placements[0] = p.leases[0].placements[1].clone()), Rule::Members);
+    assert_eq!(change(&|p| p.leases[0].placements[0] = p.leases[0].placements[1].clone()), Rule::Alternative);
     assert_eq!(change(&|p| p.leases[0].placements[0].gpu = Some(9)), Rule::Unknown);
     let mut solver = plan.clone();
     solver.bound_source = BoundSource::Solver;

@@ -26,10 +26,10 @@ fn shorthand_becomes_nodes() {
 #[case::wrong_schema("{\"schema\": \"slicewise/v2\"}", "schema", (1, 12), "unknown schema `slicewise/v2`; this version reads `slicewise/v1`")]
 #[case::wrong_type("{\"nodes\": [{\"name\": 1}]}", "nodes[0].name", (1, 21), "invalid type")]
 #[case::wrong_link("{\"nodes\": [{\"name\": \"a\", \"links\": [{\"a\": \"GPU0\", \"b\": \"GPU1\", \"kind\": \"NV\"}]}]}", "nodes[0].links[0].kind", (1, 71), "unknown link `NV`")]
-#[case::cut("{\"nodes\": [", "nodes", (1, 11), "EOF")]
+#[case::cut("{\"nodes\": [", "", (1, 11), "EOF")]
 #[case::trailing("{} x", "", (1, 4), "trailing characters")]
 #[case::list("[]", "", (1, 1), "expected a `slicewise/v1` document")]
-#[case::yaml_field("nodes:\n- name: a\n  gpus:\n  - modell: x\n", "nodes[0].gpus[0].modell", (4, 5), "modell")]
+#[case::yaml_field("nodes:\n- name: a\n  gpus:\n  - modell: x\n", "nodes[0].gpus[0].modell", (4, 13), "modell")]
 #[case::yaml_schema("schema: v9\n", "schema", (1, 9), "unknown schema `v9`")]
 #[case::empty(" \n", "", (0, 0), "the text is empty")]
 #[case::yaml_number("version: -1\n", "version", (1, 10), "expected a whole number below 2^64")]
@@ -181,4 +181,19 @@ proptest! {
         let read = read_state("yaml", &yaml);
         prop_assert_eq!(read.as_ref().ok(), Some(&state), "{:?}\n{}", read, yaml);
     }
+}
+
+/// A key that is there twice says two things; neither syntax keeps the last silently.
+#[rstest]
+#[case("{\"version\": 1, \"version\": 2}")]
+#[case("version: 1\nversion: 2\n")]
+fn keys_stand_once(#[case] text: &str) {
+    assert!(read_state("file", text).unwrap_err().message().contains("duplicate"), "{text}");
+}
+
+/// `n`, `on` and `no` are names in YAML 1.2.
+#[test]
+fn names_are_not_booleans() {
+    let state = read_state("file", "nodes:\n- name: n\n- { name: on }\n- name: no\n").unwrap();
+    assert_eq!(state.nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>(), ["n", "on", "no"]);
 }

@@ -6,6 +6,7 @@ mod locate;
 mod requests;
 mod schema;
 mod text;
+mod value;
 
 pub use envelope::{Document, GpuRow, SCHEMA, Schema, read_state, write_document, write_state, write_state_yaml};
 pub use error::ReadError;

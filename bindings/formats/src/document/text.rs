@@ -1,10 +1,12 @@
 //! JSON and YAML texts into values, with one kind of error for both.
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_saphyr::{MessageFormatter as _, UserMessageFormatter};
 
 use super::error::ReadError;
 use super::locate::locate;
+use super::value::Unique;
 
 /// How a text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +30,28 @@ pub(crate) fn strip_bom(text: &str) -> &str {
 
 /// Reads one JSON or YAML value of any type.
 ///
+/// The text becomes a plain value first: the readers of the two syntaxes are then compiled
+/// once, not once for every type that is read.
+///
 /// # Errors
 /// A text that is not JSON or YAML, or not this type, with line, column and field.
 pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, ReadError> {
     let text = filled(file, text)?;
-    match syntax(text) {
-        Syntax::Json => read_json(file, text),
-        Syntax::Yaml => read_yaml(file, text),
-    }
+    let value = match syntax(text) {
+        // YAML in flow style begins like JSON; the JSON error is the better one if both fail.
+        Syntax::Json => read_json(file, text).or_else(|error| read_yaml(file, text).map_err(|_| error))?,
+        Syntax::Yaml => read_yaml(file, text)?,
+    };
+    typed(file, text, value)
+}
+
+/// A plain value as a type.
+fn typed<T: DeserializeOwned>(file: &str, text: &str, value: Value) -> Result<T, ReadError> {
+    serde_path_to_error::deserialize(value).map_err(|e| {
+        let path = clean(&e.path().to_string());
+        let message = plain(&e.inner().to_string());
+        ReadError::new(file, message).at(locate(text, &path)).in_field(path)
+    })
 }
 
 /// An empty file would read as an empty fleet, which nobody means.
@@ -51,9 +67,12 @@ fn filled<'t>(file: &str, text: &'t str) -> Result<&'t str, ReadError> {
 pub(crate) fn read_all<T: DeserializeOwned>(file: &str, text: &str) -> Result<Vec<T>, ReadError> {
     let text = filled(file, text)?;
     match syntax(text) {
-        Syntax::Json => Ok(vec![read_json(file, text)?]),
-        Syntax::Yaml => serde_saphyr::from_multiple_with_options(text, options())
-            .map_err(|e| yaml_error(file, text, &e, String::new())),
+        Syntax::Json => Ok(vec![typed(file, text, read_json(file, text)?)?]),
+        Syntax::Yaml => {
+            let values: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options())
+                .map_err(|e| yaml_error(file, text, &e))?;
+            values.into_iter().map(|value| typed(file, text, value)).collect()
+        }
     }
 }
 
@@ -62,29 +81,17 @@ pub(crate) fn yaml_text<T: serde::Serialize>(value: &T) -> String {
     serde_saphyr::to_string(value).unwrap_or_default()
 }
 
-fn read_json<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, ReadError> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut reader).map_err(|e| {
-        let path = clean(&e.path().to_string());
-        json_error(file, text, e.inner(), path)
+fn read_json(file: &str, text: &str) -> Result<Value, ReadError> {
+    let Unique(value) = serde_json::from_str(text).map_err(|error: serde_json::Error| {
+        let full = error.to_string();
+        let message = match full.rfind(" at line ") {
+            Some(end) => full.get(..end).unwrap_or(&full),
+            None => &full,
+        };
+        let reached = (error.line() > 0).then(|| (error.line(), column_in_chars(text, error.line(), error.column())));
+        ReadError::new(file, plain(message)).at(reached)
     })?;
-    reader.end().map_err(|e| json_error(file, text, &e, String::new()))?;
     Ok(value)
-}
-
-fn json_error(file: &str, text: &str, error: &serde_json::Error, path: String) -> ReadError {
-    let full = error.to_string();
-    let message = match full.rfind(" at line ") {
-        Some(end) => full.get(..end).unwrap_or(&full),
-        None => &full,
-    };
-    let reached = (error.line() > 0).then(|| (error.line(), column_in_chars(text, error.line(), error.column())));
-    // A wrong value is found only once it is read; its beginning is the better place.
-    let position = match error.is_data() && !path.is_empty() {
-        true => locate(text, &path).or(reached),
-        false => reached,
-    };
-    ReadError::new(file, plain(message)).at(position).in_field(path)
 }
 
 fn column_in_chars(text: &str, line: usize, bytes: usize) -> usize {
@@ -93,26 +100,18 @@ fn column_in_chars(text: &str, line: usize, bytes: usize) -> usize {
     before + 1
 }
 
-fn read_yaml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, ReadError> {
-    let mut path = String::new();
-    let result = serde_saphyr::with_deserializer_from_str_with_options(text, options(), |de| {
-        serde_path_to_error::deserialize(de).map_err(|e| {
-            path = clean(&e.path().to_string());
-            e.into_inner()
-        })
-    });
-    result.map_err(|e| yaml_error(file, text, &e, path))
+fn read_yaml(file: &str, text: &str) -> Result<Value, ReadError> {
+    serde_saphyr::from_str_with_options(text, options()).map_err(|e| yaml_error(file, text, &e))
 }
 
-fn yaml_error(file: &str, text: &str, error: &serde_saphyr::Error, path: String) -> ReadError {
+fn yaml_error(file: &str, text: &str, error: &serde_saphyr::Error) -> ReadError {
     let bare = error.without_snippet();
     let position = bare
         .location()
         .and_then(|l| Some((usize::try_from(l.line()).ok()?, usize::try_from(l.column()).ok()?)))
         .filter(|(line, _)| *line > 0)
-        .or_else(|| locate(text, &path));
-    let message = plain(&UserMessageFormatter.format_message(bare));
-    ReadError::new(file, message).at(position).in_field(path)
+        .or_else(|| locate(text, ""));
+    ReadError::new(file, plain(&UserMessageFormatter.format_message(bare))).at(position)
 }
 
 /// The readers speak of their own types; people know values, lists and mappings.

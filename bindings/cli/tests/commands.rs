@@ -1,0 +1,175 @@
+//! The command as scripts and people use it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rstest::rstest;
+use serde_json::Value;
+
+fn slicewise(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slicewise")).args(args).env("NO_COLOR", "1").output().unwrap()
+}
+
+fn json(args: &[&str]) -> Value {
+    let out = slicewise(args);
+    assert!(out.status.success(), "{args:?}\n{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn scratch(name: &str, text: &str) -> String {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("commands");
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().into()
+}
+
+#[rstest]
+#[case("a100-80gb", "base", 19, 14)]
+#[case("a100-80gb", "double", 78, 38)]
+#[case("NVIDIA H100 80GB HBM3", "all", 239, 64)]
+#[case("a30-24gb", "all", 17, 8)]
+#[case("rtx-pro-6000-96gb", "all", 302, 64)]
+fn layouts_are_counted(#[case] model: &str, #[case] profiles: &str, #[case] maximal: u64, #[case] multisets: u64) {
+    let counts = json(&["layouts", model, "--profiles", profiles, "--json"]);
+    assert_eq!((&counts["maximal"], &counts["multisets"]), (&maximal.into(), &multisets.into()));
+}
+
+#[rstest]
+#[case("uniform", [1651, 1647, 1675, 1617, 1723, 1687], 4394)]
+#[case("small", [2966, 2007, 2491, 1258, 760, 518], 3023)]
+#[case("large", [479, 505, 1003, 1955, 2471, 3587], 6264)]
+#[case("bimodal", [3457, 999, 517, 488, 1462, 3077], 4906)]
+fn request_lists_are_planned_to_the_optimum(#[case] name: &str, #[case] counts: [u64; 6], #[case] gpus: u64) {
+    let profiles = ["1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"];
+    let rows: String = profiles.iter().zip(counts).map(|(p, n)| format!("{p},{n}\n")).collect();
+    let requests = scratch(&format!("{name}.csv"), &format!("profile,count\n{rows}"));
+    let fleet = scratch("fleet.json", r#"{"gpus":[{"model":"a100-80gb","count":7000,"mig":true}]}"#);
+    let plan = json(&["plan", "--fleet", &fleet, "--requests", &requests, "--json"]);
+    let expected = serde_json::json!({
+        "verified": true, "admitted": counts.iter().sum::<u64>(), "refused": 0, "gpus_used": gpus, "bound": gpus,
+        "gap_ppm": 0, "bound_source": "prices",
+    });
+    for (key, value) in expected.as_object().unwrap() {
+        assert_eq!(&plan[key], value, "{key}");
+    }
+    assert_eq!(plan["placements"].as_array().unwrap().len() as u64, counts.iter().sum::<u64>());
+}
+
+#[test]
+fn a_plan_from_anywhere_is_checked() {
+    let fleet = scratch("two.json", r#"{"gpus":[{"model":"a100-80gb","count":2,"mig":true}]}"#);
+    let requests = scratch("three.csv", "profile,count\n3g.40gb,3\n");
+    let plan_file = scratch("plan.json", "");
+    json(&["plan", "--fleet", &fleet, "--requests", &requests, "--json", "--out", &plan_file]);
+    let verify = |plan: &str| slicewise(&["verify", "--fleet", &fleet, "--requests", &requests, "--plan", plan]);
+    assert!(verify(&plan_file).status.success());
+    let text = std::fs::read_to_string(&plan_file).unwrap();
+    for (what, from, to) in [("start", "\"start\": 4", "\"start\": 3"), ("bound", "\"bound\": 2", "\"bound\": 3")] {
+        assert!(text.contains(from), "{text}");
+        let forged = scratch(&format!("forged-{what}.json"), &text.replacen(from, to, 1));
+        let out = verify(&forged);
+        assert_eq!(out.status.code(), Some(7), "{what}: {}", String::from_utf8_lossy(&out.stdout));
+    }
+}
+
+/// Each real listing becomes a state that the engine takes, or a refusal that says what to do.
+#[test]
+fn samples_are_imported_or_refused_with_advice() {
+    let samples = root().join("../shared/catalog/samples");
+    if !samples.exists() {
+        println!("skipped: no ../shared/catalog/samples beside the project");
+        return;
+    }
+    let mut imported = 0;
+    for entry in std::fs::read_dir(&samples).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let (kind, extra, code): (&str, &[&str], i32) = match name.as_str() {
+            "INDEX.md" => continue,
+            "lcip-lci-a100-3g.txt" => ("mig-lci", &[], 3),
+            "amd-smi-partition-mi300x.txt" | "smi-mig-devices-h100-nvl.txt" => ("smi-l", &[], 3),
+            n if n.starts_with("lgipp") => ("mig-lgipp", &[], 0),
+            n if n.starts_with("lgip") => ("mig-lgip", &[], 0),
+            n if n.starts_with("lgi") || n.starts_with("cgi") => ("mig-lgi", &[], 0),
+            n if n.starts_with("smi-L") => ("smi-l", &[], 0),
+            n if n.starts_with("smi-q") => ("smi-xml", &[], 0),
+            n if n.starts_with("topo") => ("topo", &["--model", "h100-sxm5-80gb"], 0),
+            n if n.starts_with("mig-parted") => ("mig-parted", &[], 0),
+            n if n.starts_with("node") => ("node", &[], 0),
+            n if n.starts_with("resourceslice") => ("resourceslice", &[], 0),
+            other => panic!("a sample of a new kind: {other}"),
+        };
+        let file = path.to_str().unwrap();
+        let mut args = vec!["import", kind, file, "--json"];
+        args.extend(extra);
+        let out = slicewise(&args);
+        let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(code), "{name}: {errors}");
+        if code != 0 {
+            assert!(errors.contains('`'), "{name} is refused without advice: {errors}");
+            continue;
+        }
+        imported += 1;
+        let state = scratch(&format!("{name}.json"), std::str::from_utf8(&out.stdout).unwrap());
+        let nothing = scratch("nothing.json", r#"[{"name":"r","any_of":[{"node_only":{}}]}]"#);
+        let decided = slicewise(&["decide", "--state", &state, "--request", &nothing, "--json"]);
+        assert!(decided.status.success(), "{name}: {}", String::from_utf8_lossy(&decided.stderr));
+        assert!(slicewise(&["verify", "--fleet", &state]).status.success(), "{name}");
+    }
+    assert_eq!(imported, 24);
+}
+
+/// What the README shows is what is printed.
+#[test]
+fn the_readme_shows_what_is_printed() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let docs = std::fs::read_to_string(root().join("docs/state.md")).unwrap();
+    let block = |text: &str, from: &str| -> String {
+        let rest = text.split_once(from).unwrap().1;
+        rest.split_once("\n```").unwrap().0.trim_start_matches('\n').to_string()
+    };
+    let example = block(&docs, "$ cat state.yaml");
+    let (state, rest) = example.split_once("$ cat request.yaml\n").unwrap();
+    let request = rest.lines().next().unwrap();
+    let (state, request) = (scratch("state.yaml", state), scratch("request.yaml", request));
+    let out = slicewise(&["decide", "--state", &state, "--request", &request]);
+    let shown = block(&readme, "$ slicewise decide --state fleet.yaml --request request.yaml");
+    assert_eq!(String::from_utf8_lossy(&out.stdout).trim_end(), shown.trim_end());
+}
+
+#[test]
+fn the_two_node_example_runs() {
+    let example = root().join("examples/two-nodes");
+    let file = |name: &str| example.join(name).to_str().unwrap().to_string();
+    let (alpha, fleet, plan) = (scratch("alpha.json", ""), scratch("both.json", ""), scratch("both-plan.json", ""));
+    let ok = |args: &[&str]| {
+        let out = slicewise(args);
+        assert!(out.status.success(), "{args:?}\n{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    ok(&["import", "mig-lgip", &file("alpha.txt"), "--node", "alpha", "--out", &alpha]);
+    ok(&["import", "topo", &file("beta.txt"), "--node", "beta", "--into", &alpha, "--out", &fleet]);
+    let requests = file("requests.yaml");
+    let shown = ok(&["plan", "--fleet", &fleet, "--requests", &requests, "--out", &plan]);
+    assert!(shown.contains("Checked by the verifier") && shown.contains("gap 0.00 %"), "{shown}");
+    ok(&["verify", "--fleet", &fleet, "--requests", &requests, "--plan", &plan]);
+    let commands = ok(&["export", "nvidia-smi", "--fleet", &fleet, "--plan", &plan]);
+    assert!(commands.contains("nvidia-smi mig -i 1 -cgi 9:4 -C"), "{commands}");
+    let parted = ok(&["export", "mig-parted", "--fleet", &fleet, "--plan", &plan]);
+    assert!(parted.contains("3g.40gb: 2") || parted.contains("\"3g.40gb\": 2"), "{parted}");
+}
+
+#[rstest]
+#[case(&["decide", "--state", "/nowhere", "--request", "/nowhere"], 8)]
+#[case(&["layouts", "jetson-thor"], 3)]
+#[case(&["layouts", "rtx-9999"], 3)]
+#[case(&["import", "smi-m", "x"], 2)]
+#[case(&["no-such-command"], 2)]
+fn failures_have_their_exit_codes(#[case] args: &[&str], #[case] code: i32) {
+    assert_eq!(slicewise(args).status.code(), Some(code));
+}
