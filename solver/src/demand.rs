@@ -295,7 +295,7 @@ impl<'a> Reader<'a> {
         };
         match ask {
             MemberAsk::One(asks) => asks.iter().filter_map(size).min(),
-            MemberAsk::Several(asks, _) => asks.iter().map(size).sum(),
+            MemberAsk::Several(asks, _) => asks.iter().map(|ask| size(ask.as_ref()?)).sum(),
             _ => None,
         }
     }

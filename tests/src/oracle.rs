@@ -285,6 +285,41 @@ impl<'a> World<'a> {
         self.clone().seat(workload, &mut Vec::new())
     }
 
+    /// The most value that any choice of these requests of one member each can have, each
+    /// with its value.
+    pub fn most_value(&mut self, requests: &[(Workload, u64)]) -> u64 {
+        let mut best = 0;
+        self.choose(requests, 0, &mut best);
+        best
+    }
+
+    fn choose(&mut self, requests: &[(Workload, u64)], value: u64, best: &mut u64) {
+        *best = value.max(*best);
+        let Some(((workload, worth), rest)) = requests.split_first() else { return };
+        let most: u64 = requests.iter().map(|(_, worth)| worth).sum();
+        if value + most <= *best {
+            return;
+        }
+        for node in 0..self.state.nodes.len() {
+            if !self.admits(workload, node) {
+                continue;
+            }
+            for ask in workload.alternatives() {
+                for bits in self.ways(workload, node, &ask) {
+                    let before = self.clone();
+                    for (gpu, bit) in &bits {
+                        self.devices[*gpu].put(*bit);
+                    }
+                    self.cpu[node] += workload.cpu_milli;
+                    self.memory[node] += workload.memory_mib;
+                    self.choose(rest, value + worth, best);
+                    *self = before;
+                }
+            }
+        }
+        self.choose(rest, value, best);
+    }
+
     fn seat(&mut self, workload: &Workload, seated: &mut Vec<(usize, Vec<usize>)>) -> bool {
         if seated.len() == workload.count as usize {
             return true;

@@ -63,7 +63,8 @@ pub struct Committed {
     pub lease: LeaseId,
     /// The version it made.
     pub version: u64,
-    before: BTreeMap<GpuId, StateKey>,
+    /// States of the GPUs it touched, before and after.
+    gpus: BTreeMap<GpuId, (StateKey, StateKey)>,
     found: Vec<((GpuId, u16), FoundInstance)>,
     moves: Vec<Moved>,
 }
@@ -126,8 +127,9 @@ impl Ledger {
             transition.nodes.entry(node).or_default().add(workload.cpu_milli, workload.memory_mib);
         }
         self.stage_moves(&mut transition, &moves, false);
-        let before = transition.gpus.keys().map(|g| (*g, self.gpus[*g].state)).collect();
+        let before: Vec<(GpuId, StateKey)> = transition.gpus.keys().map(|g| (*g, self.gpus[*g].state)).collect();
         self.transit(transition);
+        let gpus = before.into_iter().map(|(gpu, state)| (gpu, (state, self.gpus[gpu].state))).collect();
         for (key, _) in &found {
             self.found.remove(key);
         }
@@ -145,23 +147,28 @@ impl Ledger {
             memory_mib: workload.memory_mib,
             parts,
         });
-        Ok(Committed { lease, version: self.version, before, found, moves })
+        Ok(Committed { lease, version: self.version, gpus, found, moves })
     }
 
     /// Takes back a change: every byte but the version is as before it.
     ///
     /// # Errors
-    /// [`CommitError::UndoBlocked`] if a later change touched the same GPUs.
+    /// [`CommitError::UndoBlocked`] if its GPUs are not as it left them: later changes are
+    /// taken back first.
     pub fn undo(&mut self, change: &Committed) -> Result<u64, CommitError> {
         let record = self
             .leases
             .get(&change.lease)
             .ok_or_else(|| CommitError::UnknownLease(alloc::format!("#{}", change.lease.0)))?;
-        if let Some(gpu) = change.before.keys().find(|g| self.gpus[**g].changed_at != change.version) {
+        if let Some((gpu, _)) = change.gpus.iter().find(|(g, (_, after))| self.gpus[**g].state != *after) {
             return Err(CommitError::UndoBlocked(self.say(*gpu)));
         }
+        let gone = |m: &&Moved| m.owner.is_some_and(|(id, _)| !self.leases.get(&id).is_some_and(|l| l.has(m.to)));
+        if let Some(moved) = change.moves.iter().find(gone) {
+            return Err(CommitError::UndoBlocked(self.say(moved.to.0)));
+        }
         let mut transition = Transition::default();
-        for (gpu, state) in &change.before {
+        for (gpu, (state, _)) in &change.gpus {
             transition.gpus.insert(*gpu, self.spec(*gpu).state(*state).into_owned());
         }
         for node in member_nodes(&record.parts) {

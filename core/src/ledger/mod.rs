@@ -154,6 +154,13 @@ pub struct LeaseRecord {
     pub parts: Vec<PartRecord>,
 }
 
+impl LeaseRecord {
+    /// Whether the lease has this part.
+    pub fn has(&self, on: (GpuId, Take)) -> bool {
+        self.parts.iter().any(|part| part.on == Some(on))
+    }
+}
+
 /// An instance that no lease owns: found on the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct FoundInstance {

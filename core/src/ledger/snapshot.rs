@@ -22,7 +22,7 @@ impl Ledger {
     fn snapshot_node(&self, id: NodeId) -> Node {
         let record = &self.nodes[id];
         let gpus = record.gpus().enumerate().map(|(position, gpu)| self.snapshot_gpu(position, gpu)).collect();
-        Node { gpus, labels: record.labels.clone(), ..(*record.document).clone() }
+        Node { gpus, labels: record.labels.clone(), cordoned: record.cordoned, ..(*record.document).clone() }
     }
 
     fn snapshot_gpu(&self, position: usize, id: GpuId) -> Gpu {

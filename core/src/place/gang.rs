@@ -61,22 +61,21 @@ fn room(search: &Search<'_>, view: &View<'_>) -> u64 {
     let ledger = view.ledger;
     let mut room = 0u64;
     for alternative in 0..search.resolved.alternatives.len() {
+        if search.resolved.is_node_only(alternative) {
+            return u64::MAX;
+        }
         for (spec, kind) in ledger.specs().iter() {
-            let asks: &[DeviceAsk] = match search.resolved.on(alternative, spec) {
-                Ok(MemberAsk::One(asks)) => asks,
-                Ok(MemberAsk::NodeOnly) => return u64::MAX,
-                Ok(MemberAsk::Whole(_)) => &[DeviceAsk::Whole],
-                Ok(MemberAsk::Several(asks, _)) => asks.get(..1).unwrap_or_default(),
-                Err(_) => continue,
+            let asks: Vec<DeviceAsk> = match search.resolved.on(alternative, spec) {
+                Ok(MemberAsk::One(asks)) => asks.clone(),
+                Ok(MemberAsk::Whole(_)) => Vec::from([DeviceAsk::Whole]),
+                Ok(MemberAsk::Several(asks, _)) => asks.iter().flatten().copied().collect(),
+                Ok(MemberAsk::NodeOnly) | Err(_) => continue,
             };
             for (_, class) in ledger.index().of_spec(spec) {
                 let state = kind.state(class.key.state);
                 let most: u64 = asks.iter().map(|ask| u64::from(kind.space().capacity(&state, *ask))).sum();
                 room = room.saturating_add(most.saturating_mul(class.members.len() as u64));
             }
-        }
-        if ledger.specs().is_empty() {
-            return u64::MAX;
         }
     }
     room

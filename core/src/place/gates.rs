@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::seats::Search;
-use super::sets::whole_sets;
+use super::sets::{Limits, whole_sets};
 use super::view::View;
 use crate::decision::{Blocker, Reason};
 use crate::fleet::{Health, Mode};
@@ -65,16 +65,15 @@ pub fn reasons(search: &Search<'_>, view: &View<'_>) -> Vec<Reason> {
         gates.add(Code::NoGpus, Tally::of(0));
     }
     for alternative in 0..search.resolved.alternatives.len() {
-        let mut node_only = ledger.specs().is_empty();
+        if search.resolved.is_node_only(alternative) {
+            gates.nodes();
+            continue;
+        }
         for (spec, kind) in ledger.specs().iter() {
             match search.resolved.on(alternative, spec) {
-                Ok(MemberAsk::NodeOnly) => node_only = true,
                 Ok(ask) => gates.spec(spec, kind, ask),
                 Err(code) => gates.not_offered(spec, kind, code),
             }
-        }
-        if node_only {
-            gates.nodes();
         }
     }
     gates.finish()
@@ -317,7 +316,8 @@ impl Gates<'_> {
                 continue;
             }
             let plain = WholeGpus { near_nic: None, ..gpus.clone() };
-            let found = |ask: &WholeGpus| !whole_sets(self.view, node, spec, ask, 1, &mut 0).is_empty();
+            let limits = Limits { gpu: &|_| true, keep_idle: false, sets: 1 };
+            let found = |ask: &WholeGpus| !whole_sets(self.view, node, spec, ask, limits, &mut 0).is_empty();
             let code = match (found(gpus), found(&plain), gpus.link) {
                 (true, ..) => {
                     free.first().into_iter().for_each(|gpu| self.node(*gpu));
@@ -331,11 +331,21 @@ impl Gates<'_> {
         }
     }
 
-    fn several(&mut self, kind: &Spec, class: &Class, asks: &[DeviceAsk], on: InstancesOn) {
-        let count = class.members.len() as u64;
+    fn several(&mut self, kind: &Spec, class: &Class, asks: &[Option<DeviceAsk>], on: InstancesOn) {
+        let (rules, view) = (self.search.rules, self.view);
+        let fails = |gpu: &GpuId| {
+            let node = view.ledger.gpus()[*gpu].node;
+            rules.failure(view.ledger, node, view.node_use(node)).is_some()
+        };
+        let (barred, open): (Vec<GpuId>, Vec<GpuId>) = class.members.iter().copied().partition(fails);
+        barred.into_iter().for_each(|gpu| self.node(gpu));
+        let count = open.len() as u64;
+        if count == 0 {
+            return;
+        }
         let state = kind.state(class.key.state);
         let (Some(grid), SpaceState::Grid(layout)) = (kind.grid(), &*state) else { return };
-        let rows = asks.iter().filter_map(|ask| match ask {
+        let rows = asks.iter().flatten().filter_map(|ask| match ask {
             DeviceAsk::Instance(p) | DeviceAsk::Compute(p, _) => grid.rows().lookup(*p),
             _ => None,
         });

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::policy::{Key, Surroundings, Term};
 use super::rules::NodeRules;
-use super::sets::{several, whole_sets};
+use super::sets::{Limits, several, whole_sets};
 use super::view::{Seat, View};
 use crate::ids::{GpuId, NodeId};
 use crate::ledger::{Class, Ledger, PEERS_MAX};
@@ -56,6 +56,9 @@ impl<'a> Search<'a> {
 
     /// The best place for a member with this alternative.
     pub fn best(&self, view: &View<'_>, alternative: usize, seated: &[Seat], work: &mut u64) -> Option<Seat> {
+        if self.resolved.is_node_only(alternative) {
+            return self.node_only(view, alternative, seated, true, work).into_iter().next().map(|r| r.seat);
+        }
         let mut best: Option<Ranked> = None;
         let widest = self.widest(view.ledger, alternative);
         for rank in 0..widest {
@@ -84,15 +87,16 @@ impl<'a> Search<'a> {
                 break;
             }
         }
-        if view.ledger.specs().is_empty() && self.asks_node_only() {
-            keep_best(&mut best, self.node_only(view, alternative, seated, true, work).into_iter().next());
-        }
         best.map(|b| b.seat)
     }
 
     /// Every place for a member with this alternative that could make a difference.
     pub fn all(&self, view: &View<'_>, alternative: usize, seated: &[Seat], work: &mut u64) -> Seats {
         let mut seats = Seats::default();
+        if self.resolved.is_node_only(alternative) {
+            seats.ranked = self.node_only(view, alternative, seated, false, work);
+            return seats;
+        }
         let mut on_nodes = false;
         for (spec, _) in view.ledger.specs().iter() {
             match self.resolved.on(alternative, spec) {
@@ -110,7 +114,7 @@ impl<'a> Search<'a> {
                 Err(_) => {}
             }
         }
-        if on_nodes || self.asks_node_only() {
+        if on_nodes {
             let found = self.on_nodes(view, view.ledger.nodes().ids(), alternative, seated, false, work);
             seats.ranked.extend(found.ranked);
             seats.truncated |= found.truncated;
@@ -118,10 +122,6 @@ impl<'a> Search<'a> {
         seats.ranked.sort();
         seats.ranked.dedup();
         seats
-    }
-
-    fn asks_node_only(&self) -> bool {
-        self.workload.alternatives().contains(&crate::workload::Ask::NodeOnly {})
     }
 
     fn widest(&self, ledger: &Ledger, alternative: usize) -> usize {
@@ -349,9 +349,6 @@ impl<'a> Search<'a> {
         first_only: bool,
         work: &mut u64,
     ) -> Seats {
-        if self.is_node_only(view.ledger, alternative) {
-            return Seats { ranked: self.node_only(view, alternative, seated, first_only, work), truncated: false };
-        }
         let mut seats = Seats::default();
         for node in nodes {
             let record = &view.ledger.nodes()[node];
@@ -359,30 +356,47 @@ impl<'a> Search<'a> {
             if record.gpus().len() == 0 || !self.node_passes(view, node, None, seated) {
                 continue;
             }
-            let mut kinds: Vec<_> = record.gpus().map(|g| view.ledger.gpus()[g].spec).collect();
-            kinds.sort_unstable();
-            kinds.dedup();
-            for spec in kinds {
-                let limit = if first_only { 1 } else { SETS_MAX };
-                let sets = match self.resolved.on(alternative, spec) {
-                    Ok(MemberAsk::Whole(gpus)) => whole_sets(view, node, spec, gpus, limit, work),
-                    Ok(MemberAsk::Several(asks, on)) => several(view, node, spec, asks, *on, limit, work),
-                    _ => continue,
-                };
-                let sets: Vec<_> = sets
-                    .into_iter()
-                    .filter(|takes| takes.iter().all(|(g, _)| self.spread_allows(view.ledger, node, Some(*g), seated)))
-                    .collect();
-                seats.truncated |= !first_only && sets.len() >= SETS_MAX;
-                seats.ranked.extend(sets.into_iter().filter_map(|takes| self.rank_set(view, alternative, node, takes)));
-            }
+            let on_gpu = |gpu: GpuId| self.spread_allows(view.ledger, node, Some(gpu), seated);
+            let sets = if first_only { 1 } else { SETS_MAX };
+            let limits = Limits { gpu: &on_gpu, keep_idle: self.workload.keep_idle, sets };
+            let found = self.sets_on(view, node, alternative, limits, work);
+            seats.truncated |= !first_only && found.len() >= SETS_MAX;
+            seats.ranked.extend(found.into_iter().filter_map(|takes| self.rank_set(view, alternative, node, takes)));
         }
         seats.ranked.sort();
         seats
     }
 
-    fn is_node_only(&self, ledger: &Ledger, alternative: usize) -> bool {
-        ledger.specs().ids().any(|s| self.resolved.on(alternative, s) == Ok(&MemberAsk::NodeOnly))
+    /// Sets of devices of one node for the alternative, of every kind of device there.
+    fn sets_on(
+        &self,
+        view: &View<'_>,
+        node: NodeId,
+        alternative: usize,
+        limits: Limits<'_>,
+        work: &mut u64,
+    ) -> Vec<Vec<(GpuId, Take)>> {
+        let ledger = view.ledger;
+        let mut kinds: Vec<_> = ledger.nodes()[node].gpus().map(|g| ledger.gpus()[g].spec).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let mut found = Vec::new();
+        let mut spread_out = None;
+        for spec in kinds {
+            match self.resolved.on(alternative, spec) {
+                Ok(MemberAsk::Whole(gpus)) => found.extend(whole_sets(view, node, spec, gpus, limits, work)),
+                Ok(MemberAsk::Several(_, on)) => spread_out = Some(*on),
+                _ => {}
+            }
+        }
+        if let Some(on) = spread_out {
+            let asks_on = |spec| match self.resolved.on(alternative, spec) {
+                Ok(MemberAsk::Several(asks, _)) => Some(asks.as_slice()),
+                _ => None,
+            };
+            found.extend(several(view, node, &asks_on, on, limits, work));
+        }
+        found
     }
 
     /// The rank of a set: the sum of its parts, each on what the parts before it left.
@@ -395,9 +409,6 @@ impl<'a> Search<'a> {
         let mut scratch = view.clone();
         for (gpu, take) in &takes {
             let measures = ledger.spec(*gpu).measure(&scratch.state(*gpu), *take)?;
-            if self.workload.keep_idle && !destroys_nothing(ledger.spec(*gpu).space(), &scratch.state(*gpu), *take) {
-                return None;
-            }
             key = key.plus(measures.key(ledger.terms(), around));
             scratch.put(*gpu, *take);
         }
@@ -434,7 +445,8 @@ impl<'a> Search<'a> {
     }
 }
 
-fn destroys_nothing(space: &Space, state: &SpaceState, take: Take) -> bool {
+/// Whether a take leaves every idle instance as it is, or uses it.
+pub(super) fn destroys_nothing(space: &Space, state: &SpaceState, take: Take) -> bool {
     match (space, state) {
         (Space::Grid(grid), SpaceState::Grid(layout)) => grid.put(layout, take).is_some_and(|p| p.destroyed.is_empty()),
         _ => true,

@@ -3,20 +3,31 @@
 
 use alloc::vec::Vec;
 
+use super::seats::destroys_nothing;
 use super::view::View;
 use crate::fleet::LinkKind;
 use crate::ids::{GpuId, NodeId, SpecId};
 use crate::space::{DeviceAsk, Take};
 use crate::workload::{GpuLink, InstancesOn, WholeGpus};
 
-/// Sets of wholly free GPUs of one kind that meet the ask, lowest positions first, at most
-/// `limit`.
+/// What a set may be made of besides legality.
+#[derive(Clone, Copy)]
+pub struct Limits<'a> {
+    /// GPUs that may be in it.
+    pub gpu: &'a dyn Fn(GpuId) -> bool,
+    /// Leave idle instances as they are.
+    pub keep_idle: bool,
+    /// Most sets to look for.
+    pub sets: usize,
+}
+
+/// Sets of wholly free GPUs of one kind that meet the ask, lowest positions first.
 pub fn whole_sets(
     view: &View<'_>,
     node: NodeId,
     spec: SpecId,
     ask: &WholeGpus,
-    limit: usize,
+    limits: Limits<'_>,
     work: &mut u64,
 ) -> Vec<Vec<(GpuId, Take)>> {
     let ledger = view.ledger;
@@ -40,7 +51,7 @@ pub fn whole_sets(
             let members = partition.iter().map(|p| free.iter().find(|(q, _)| *q == usize::from(*p)).copied());
             members.collect::<Option<Vec<_>>>()
         });
-        return sets.take(limit).map(|set| as_takes(&set)).collect();
+        return sets.take(limits.sets).map(|set| as_takes(&set)).collect();
     }
     let joined = |a: &(usize, GpuId), b: &(usize, GpuId)| match ask.link {
         None | Some(GpuLink::FabricPartition) => true,
@@ -58,7 +69,7 @@ pub fn whole_sets(
         if chosen.len() == count {
             let set: Vec<_> = chosen.iter().filter_map(|i| free.get(*i).copied()).collect();
             sets.push(as_takes(&set));
-            if sets.len() >= limit {
+            if sets.len() >= limits.sets {
                 break;
             }
             continue;
@@ -76,56 +87,70 @@ pub fn whole_sets(
     sets
 }
 
-/// Ways to place several instances on one node's GPUs of one kind, at most `limit`.
-pub fn several(
+/// Ways to place several instances on one node's GPUs. `asks_on` says what each of the
+/// `count` instances is on a kind of device, where the kind offers it.
+pub fn several<'a>(
     view: &View<'_>,
     node: NodeId,
-    spec: SpecId,
-    asks: &[DeviceAsk],
+    asks_on: &dyn Fn(SpecId) -> Option<&'a [Option<DeviceAsk>]>,
     on: InstancesOn,
-    limit: usize,
+    limits: Limits<'_>,
     work: &mut u64,
 ) -> Vec<Vec<(GpuId, Take)>> {
     let ledger = view.ledger;
-    let gpus: Vec<GpuId> =
-        ledger.nodes()[node].gpus().filter(|g| ledger.gpus()[*g].spec == spec && ledger.accepts(*g)).collect();
-    // Big ones first: they have the fewest starts.
-    let mut order: Vec<(usize, DeviceAsk)> = asks.iter().copied().enumerate().collect();
-    let size = |ask: DeviceAsk| match (ask, ledger.specs()[spec].grid()) {
-        (DeviceAsk::Instance(p) | DeviceAsk::Compute(p, _), Some(grid)) => grid.rows()[p].size,
-        _ => 0,
+    let gpus: Vec<(GpuId, &[Option<DeviceAsk>])> = ledger.nodes()[node]
+        .gpus()
+        .filter(|g| ledger.accepts(*g) && (limits.gpu)(*g))
+        .filter_map(|g| Some((g, asks_on(ledger.gpus()[g].spec)?)))
+        .collect();
+    let count = gpus.iter().map(|(_, asks)| asks.len()).max().unwrap_or(0);
+    // Big ones first: they have the fewest starts. Equal ones lie side by side.
+    let what = |i: usize| -> Vec<Option<DeviceAsk>> { gpus.iter().map(|(_, a)| a.get(i).copied().flatten()).collect() };
+    let size = |i: usize| {
+        let cells = gpus.iter().filter_map(|(gpu, asks)| match (asks.get(i)?.as_ref()?, ledger.spec(*gpu).grid()) {
+            (DeviceAsk::Instance(p) | DeviceAsk::Compute(p, _), Some(grid)) => Some(grid.rows()[*p].size),
+            _ => None,
+        });
+        cells.max().unwrap_or(0)
     };
-    order.sort_by_key(|(i, ask)| (core::cmp::Reverse(size(*ask)), *ask, *i));
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_key(|i| (core::cmp::Reverse(size(*i)), what(*i), *i));
+    let twins = order.windows(2).map(|pair| matches!(pair, [a, b] if what(*a) == what(*b)));
+    let twin_of_last: Vec<bool> = core::iter::once(false).chain(twins).collect();
     let mut found = Vec::new();
-    let mut set = Set { gpus: &gpus, order: &order, on, limit, work };
-    set.extend(&mut view.clone(), &mut Vec::new(), &mut found);
+    if count > 0 {
+        let mut set = Set { gpus: &gpus, order: &order, twin_of_last: &twin_of_last, on, limits, work };
+        set.extend(&mut view.clone(), &mut Vec::new(), &mut found);
+    }
     found
 }
 
-struct Set<'a> {
-    gpus: &'a [GpuId],
-    order: &'a [(usize, DeviceAsk)],
+struct Set<'a, 'b> {
+    gpus: &'a [(GpuId, &'a [Option<DeviceAsk>])],
+    order: &'a [usize],
+    twin_of_last: &'a [bool],
     on: InstancesOn,
-    limit: usize,
-    work: &'a mut u64,
+    limits: Limits<'a>,
+    work: &'b mut u64,
 }
 
-impl Set<'_> {
+impl Set<'_, '_> {
     fn extend(
         &mut self,
         view: &mut View<'_>,
         chosen: &mut Vec<(usize, GpuId, Take)>,
         found: &mut Vec<Vec<(GpuId, Take)>>,
     ) {
-        let Some((position, ask)) = self.order.get(chosen.len()).copied() else {
+        let Some(position) = self.order.get(chosen.len()).copied() else {
             let mut takes = chosen.clone();
             takes.sort_by_key(|(position, ..)| *position);
             found.push(takes.into_iter().map(|(_, gpu, take)| (gpu, take)).collect());
             return;
         };
-        let twin = chosen.len().checked_sub(1).and_then(|i| self.order.get(i)).is_some_and(|(_, a)| *a == ask);
+        let twin = self.twin_of_last.get(chosen.len()).copied().unwrap_or(false);
         let after = chosen.last().filter(|_| twin).map(|(_, gpu, take)| (*gpu, *take));
-        for gpu in self.gpus {
+        for (gpu, asks) in self.gpus {
+            let Some(ask) = asks.get(position).copied().flatten() else { continue };
             let allowed = match self.on {
                 InstancesOn::Any => true,
                 InstancesOn::SameGpu => chosen.iter().all(|(_, g, _)| g == gpu),
@@ -142,6 +167,7 @@ impl Set<'_> {
                 .into_iter()
                 // Equal asks in one order only.
                 .filter(|take| after.is_none_or(|a| (*gpu, *take) > a))
+                .filter(|take| !self.limits.keep_idle || destroys_nothing(spec.space(), &before, *take))
                 .filter_map(|take| {
                     Some((spec.measure(&before, take)?.key(view.ledger.terms(), Default::default()), take))
                 })
@@ -156,7 +182,7 @@ impl Set<'_> {
                 self.extend(view, chosen, found);
                 chosen.pop();
                 view.set(*gpu, before.clone());
-                if found.len() >= self.limit {
+                if found.len() >= self.limits.sets {
                     return;
                 }
             }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::{Cells, DeviceAsk, Take};
 use crate::catalog::{ComputeProfile, EnginePool, Model, Profile};
-use crate::ids::{IdVec, ProfileId};
+use crate::ids::{Id, IdVec, ProfileId};
 
 const ENGINES: usize = 4;
 
@@ -175,7 +175,7 @@ impl Grid {
             .refused_together
             .iter()
             .filter(|rule| driver.is_some_and(|d| d < rule.before_driver))
-            .map(|rule| rows.iter().filter(|(_, r)| rule.profiles.contains(&r.name)).map(|(id, _)| id).collect())
+            .filter_map(|rule| rule.profiles.iter().map(|name| position(model, profiles, name)).collect())
             .collect();
         Self {
             cells,
@@ -441,6 +441,13 @@ impl Grid {
     fn covered_by_any(&self, layout: &Layout) -> Cells {
         layout.entries.iter().fold(Cells::default(), |cells, e| cells.with(self.rows[e.profile].run(e.start)))
     }
+}
+
+/// Where a rule's profile stands in a list that may have it under another name.
+fn position(model: &Model, profiles: &[Profile], name: &str) -> Option<ProfileId> {
+    let own = model.profiles.iter().find(|p| p.name == name);
+    let same = |p: &Profile| own.map_or(p.name == name, |own| own.shape() == p.shape());
+    profiles.iter().position(same).map(Id::from_index)
 }
 
 fn axis_of(profiles: &[Profile]) -> u16 {

@@ -22,8 +22,9 @@ pub enum MemberAsk {
     One(Vec<DeviceAsk>),
     /// Whole GPUs of one node.
     Whole(WholeGpus),
-    /// Several instances of one node.
-    Several(Vec<DeviceAsk>, InstancesOn),
+    /// Several instances of one node; those that this kind of device does not offer are
+    /// `None` and lie on GPUs of another kind.
+    Several(Vec<Option<DeviceAsk>>, InstancesOn),
 }
 
 /// A workload's alternatives in the terms of every kind of device of the fleet.
@@ -31,9 +32,15 @@ pub enum MemberAsk {
 pub struct Resolved {
     /// By alternative, then by device kind: what it is there, or the gate it fails.
     pub alternatives: Vec<Vec<Result<MemberAsk, Code>>>,
+    node_only: Vec<bool>,
 }
 
 impl Resolved {
+    /// Whether an alternative asks for nothing but the node.
+    pub fn is_node_only(&self, alternative: usize) -> bool {
+        self.node_only.get(alternative).copied().unwrap_or(false)
+    }
+
     /// What an alternative is on a device kind.
     pub fn on(&self, alternative: usize, spec: SpecId) -> Result<&MemberAsk, Code> {
         match self.alternatives.get(alternative).and_then(|a| a.get(spec.index())) {
@@ -99,7 +106,10 @@ impl<'a> Resolver<'a> {
                 })
                 .collect()
         };
-        Ok(Resolved { alternatives: alternatives.iter().map(by_spec).collect() })
+        Ok(Resolved {
+            alternatives: alternatives.iter().map(by_spec).collect(),
+            node_only: alternatives.iter().map(|ask| *ask == Ask::NodeOnly {}).collect(),
+        })
     }
 
     /// Checks one alternative by itself.
@@ -136,7 +146,8 @@ impl<'a> Resolver<'a> {
     /// The first thing on one device that an ask can be; for demand mixes.
     pub fn device_ask(spec: &Spec, ask: &Ask) -> Option<DeviceAsk> {
         match on_spec(spec, ask).ok()? {
-            MemberAsk::One(asks) | MemberAsk::Several(asks, _) => asks.first().copied(),
+            MemberAsk::One(asks) => asks.first().copied(),
+            MemberAsk::Several(asks, _) => asks.into_iter().flatten().next(),
             MemberAsk::Whole(_) => Some(DeviceAsk::Whole),
             MemberAsk::NodeOnly => None,
         }
@@ -172,8 +183,13 @@ fn on_spec(spec: &Spec, ask: &Ask) -> Result<MemberAsk, Code> {
         Ask::Gpus(gpus) => whole(spec, gpus),
         Ask::Fraction(fraction) => Ok(MemberAsk::One(Vec::from([fraction_on(spec, fraction)?]))),
         Ask::Instances(Instances { profiles, on }) => {
-            let asks = profiles.iter().map(|name| named(spec, name)).collect::<Result<Vec<_>, Code>>()?;
-            Ok(MemberAsk::Several(asks, *on))
+            let asks: Vec<Result<DeviceAsk, Code>> = profiles.iter().map(|name| named(spec, name)).collect();
+            let missing = asks.iter().find_map(|ask| ask.err());
+            match missing {
+                // One GPU has to offer them all; several may share them out.
+                Some(code) if *on == InstancesOn::SameGpu || asks.iter().all(Result::is_err) => Err(code),
+                _ => Ok(MemberAsk::Several(asks.into_iter().map(Result::ok).collect(), *on)),
+            }
         }
     }
 }
