@@ -79,7 +79,8 @@ pub struct Plan {
     pub gpus_opened: u64,
     /// Nodes that were unused before.
     pub nodes_opened: u64,
-    /// What the bound is of: `value`, or `gpus` (opened) when all members are admitted.
+    /// What the bound is of: the leading objective (`value` or `members`), or `gpus` (opened)
+    /// when all members are admitted.
     pub bound_of: BoundOf,
     /// No plan can be better than this.
     pub bound: u64,
@@ -107,6 +108,8 @@ pub struct Plan {
 pub enum BoundOf {
     /// Value admitted, from above.
     Value,
+    /// Members admitted, from above.
+    Members,
     /// GPUs opened, from below.
     Gpus,
 }
@@ -115,6 +118,7 @@ pub enum BoundOf {
 ///
 /// - S × value ≤ Σ over requests of members × max(0, S × value − cheapest alternative)
 ///   + Σ over GPUs of the dearest set of parts that fits on what is free of it;
+/// - S × members admitted ≤ the same with every value 1;
 /// - S × GPUs opened ≥ Σ over requests of members × cheapest alternative
 ///   − Σ over GPUs of max(0, dearest set − (S if the GPU is unused, else 0)),
 ///   when all these members are admitted.

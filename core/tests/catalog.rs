@@ -55,7 +55,8 @@ fn equals_the_collection_it_was_made_from() {
         assert_eq!(number(&model["memory_slices"]), ours.memory_slices.map(Into::into), "{}", ours.id);
         assert_eq!(number(&model["max_gpu_instances"]), ours.max_gpu_instances.map(Into::into), "{}", ours.id);
         let pool = &model["engine_pool"];
-        let ours_pool = [ours.engine_pool.decoders, ours.engine_pool.encoders, ours.engine_pool.jpeg, ours.engine_pool.ofa];
+        let ours_pool =
+            [ours.engine_pool.decoders, ours.engine_pool.encoders, ours.engine_pool.jpeg, ours.engine_pool.ofa];
         for (key, has) in ["decoders", "encoders", "jpeg", "ofa"].iter().zip(ours_pool) {
             assert_eq!(number(&pool[key]), has.map(Into::into), "{} {key}", ours.id);
         }

@@ -78,11 +78,11 @@ pub fn tightest(
             let round = |price: &u64| (price * scale + half) / FINE;
             let prices: PartPrices = fine.iter().map(|(_, p)| round(p)).collect();
             let bound = match of {
-                BoundOf::Value => value_bound(batch, rooms, per_demand, scale, &prices),
+                BoundOf::Value | BoundOf::Members => value_bound(batch, rooms, per_demand, scale, &prices),
                 BoundOf::Gpus => gpus_bound(batch, rooms, per_demand, scale, &prices),
             };
             let is_tighter = best.as_ref().is_none_or(|b| match of {
-                BoundOf::Value => bound < b.bound,
+                BoundOf::Value | BoundOf::Members => bound < b.bound,
                 BoundOf::Gpus => bound > b.bound,
             });
             if is_tighter {

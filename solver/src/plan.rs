@@ -9,7 +9,7 @@ use slicewise_core::plan::{BoundOf, Method, Objective, Plan};
 use slicewise_core::verify::{self, Checked};
 use slicewise_core::workload::Workload;
 
-use crate::bound::{Priced, tightest};
+use crate::bound::tightest;
 use crate::budget::{Backend, PlanBudget, Progress};
 use crate::demand::Batch;
 use crate::error::PlanError;
@@ -98,7 +98,9 @@ impl Found<'_> {
 
     /// Whether the best plan meets its bound.
     fn is_optimal(&self) -> bool {
-        self.plans.first().is_some_and(|(score, ..)| report::is_optimal(self.bounds, self.ground.batch, *score))
+        self.plans.first().is_some_and(|(score, ..)| {
+            report::is_optimal(self.bounds, self.ground.batch, self.ground.objective, *score)
+        })
     }
 
     /// Fallbacks, exact programs on small inputs, and search from the best of them.
@@ -193,11 +195,14 @@ fn pack(
     progress: &mut dyn FnMut(Progress),
 ) -> Option<Packing> {
     let (batch, rooms) = (master.batch, master.rooms);
-    let worth: IdVec<DemandId, u64> = batch.demands.iter().map(|(_, d)| d.value).collect();
-    let leading: IdVec<DemandId, u64> = match objective {
-        Objective::MostValue => worth.clone(),
-        Objective::FewestGpus => batch.demands.iter().map(|_| 1).collect(),
-    };
+    let leading: IdVec<DemandId, u64> = batch
+        .demands
+        .iter()
+        .map(|(_, d)| match objective {
+            Objective::MostValue => d.value,
+            Objective::FewestGpus => 1,
+        })
+        .collect();
     let all: IdVec<DemandId, u64> = batch.demands.iter().map(|(_, d)| d.members).collect();
     // What everybody wants first: that all get in, on the fewest GPUs.
     let cover = Goal::Gpus(all.clone());
@@ -220,25 +225,10 @@ fn pack(
     let target = priced.bound;
     let packing = solve(master, &goal, &slot_prices(batch, &prices), target);
     if rooms.complete {
-        bounds.value = value_bound(master, objective, worth, priced, progress);
+        bounds.leading = Some(priced);
     }
     let packing = packing?;
     Some(fewer_gpus(master, packing, progress))
-}
-
-/// The bound of the value, which is not the leading objective of every plan.
-fn value_bound(
-    master: &mut Master<'_>,
-    objective: Objective,
-    worth: IdVec<DemandId, u64>,
-    priced: Priced,
-    progress: &mut dyn FnMut(Progress),
-) -> Option<Priced> {
-    if objective == Objective::MostValue {
-        return Some(priced);
-    }
-    let prices = master.price(&Goal::Value(worth.clone()), progress)?;
-    Some(tightest(master.batch, master.rooms, BoundOf::Value, &worth, &prices))
 }
 
 /// The same members on fewer GPUs, where that can be.

@@ -65,8 +65,8 @@ impl Score {
 /// Bounds of both kinds, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub struct Bounds {
-    /// Of the value.
-    pub value: Option<Priced>,
+    /// Of the leading objective, from above.
+    pub leading: Option<Priced>,
     /// Of the GPUs opened when all are admitted.
     pub gpus: Option<Priced>,
 }
@@ -83,7 +83,7 @@ pub fn plan(
 ) -> Plan {
     let score = Score::of(ledger, batch, seats);
     let refused = batch.members() - score.admitted;
-    let proof = proof(bounds, batch, score);
+    let proof = proof(bounds, batch, objective, score);
     let mut leases = Vec::new();
     let mut refusals = Vec::new();
     for (workload, seats) in workloads.iter().zip(seats) {
@@ -119,12 +119,16 @@ pub fn plan(
 }
 
 /// Whether nothing can be better by the leading objective.
-pub fn is_optimal(bounds: &Bounds, batch: &Batch, score: Score) -> bool {
-    proof(bounds, batch, score).gap_ppm == 0
+pub fn is_optimal(bounds: &Bounds, batch: &Batch, objective: Objective, score: Score) -> bool {
+    proof(bounds, batch, objective, score).gap_ppm == 0
 }
 
-fn proof<'a>(bounds: &'a Bounds, batch: &Batch, score: Score) -> Proof<'a> {
-    if score.admitted == batch.members() { gpus_proof(bounds, score) } else { value_proof(bounds, batch, score) }
+fn proof<'a>(bounds: &'a Bounds, batch: &Batch, objective: Objective, score: Score) -> Proof<'a> {
+    match objective {
+        _ if score.admitted == batch.members() => gpus_proof(bounds, score),
+        Objective::MostValue => leading_proof(bounds, BoundOf::Value, batch.value(), score.value),
+        Objective::FewestGpus => leading_proof(bounds, BoundOf::Members, batch.members(), score.admitted),
+    }
 }
 
 struct Proof<'a> {
@@ -135,14 +139,14 @@ struct Proof<'a> {
     priced: Option<&'a Priced>,
 }
 
-fn value_proof<'a>(bounds: &'a Bounds, batch: &Batch, score: Score) -> Proof<'a> {
-    let demand = batch.value();
-    let priced = bounds.value.as_ref().filter(|p| p.bound < demand);
+/// Of what is to be as much as can be, of which `demand` is asked and `reached` admitted.
+fn leading_proof(bounds: &Bounds, of: BoundOf, demand: u64, reached: u64) -> Proof<'_> {
+    let priced = bounds.leading.as_ref().filter(|p| p.bound < demand);
     let bound = priced.map_or(demand, |p| p.bound);
     Proof {
-        of: BoundOf::Value,
+        of,
         bound,
-        gap_ppm: gap_ppm(bound, bound.saturating_sub(score.value)),
+        gap_ppm: gap_ppm(bound, bound.saturating_sub(reached)),
         source: if priced.is_some() { BoundSource::Prices } else { BoundSource::Demand },
         priced,
     }

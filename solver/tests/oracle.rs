@@ -53,6 +53,7 @@ proptest! {
         let plan = plan(&fleet, &workloads, objective, PlanBudget::default()).unwrap();
         match plan.bound_of {
             BoundOf::Value => prop_assert!(plan.value <= plan.bound),
+            BoundOf::Members => prop_assert!(plan.admitted <= plan.bound),
             BoundOf::Gpus => prop_assert!(plan.gpus_opened >= plan.bound),
         }
         prop_assert!(plan.verified);
@@ -60,6 +61,7 @@ proptest! {
         if objective == Objective::MostValue {
             let distance = match plan.bound_of {
                 BoundOf::Value => plan.bound - plan.value,
+                BoundOf::Members => plan.bound - plan.admitted,
                 BoundOf::Gpus => plan.gpus_opened - plan.bound,
             };
             prop_assert!(distance <= 10, "{distance}");

@@ -24,9 +24,11 @@ const MEMBERS_TENTHS: usize = 26;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let limit = |name: &str, default| std::env::var(name).map_or(Ok(default), |text| text.parse());
-    let (largest, natural_max) =
-        (limit("BATCH_GPUS_MAX", 100_000)?, limit("BATCH_NATURAL_MAX", NATURAL_MAX)?);
-    println!("{:>7} {:>8} {:>9} {:>10} {:>10} {:>8} {:>10}", "GPUs", "members", "program", "value", "bound", "gap ppm", "ms");
+    let (largest, natural_max) = (limit("BATCH_GPUS_MAX", 100_000)?, limit("BATCH_NATURAL_MAX", NATURAL_MAX)?);
+    println!(
+        "{:>7} {:>8} {:>9} {:>10} {:>10} {:>8} {:>10}",
+        "GPUs", "members", "program", "value", "bound", "gap ppm", "ms"
+    );
     for gpus in SIZES.into_iter().filter(|gpus| *gpus <= largest) {
         let ledger = ground::ledger(&ground::half_full(Kind::Mig, gpus))?;
         let workloads = ground::batch(gpus * MEMBERS_TENTHS / 10);
@@ -42,8 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             continue;
         }
         let start = Instant::now();
-        let found =
-            natural(&ledger, &workloads, Objective::MostValue, PlanBudget::default(), Backend::default())?;
+        let found = natural(&ledger, &workloads, Objective::MostValue, PlanBudget::default(), Backend::default())?;
         let time = start.elapsed().as_secs_f64() * 1000.0;
         let value = found.map_or_else(|| "none".into(), |natural| natural.value.to_string());
         println!("{gpus:>7} {members:>8} {:>9} {value:>10} {:>10} {:>8} {time:>10.1}", "natural", "", "");

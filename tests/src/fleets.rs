@@ -287,16 +287,3 @@ fn ask(dice: &mut Dice) -> Ask {
         _ => Ask::NodeOnly {},
     }
 }
-
-/// Whether a request meets a fault of the engine that `known_issues` shows: a "no" that is
-/// false for several instances on GPUs of two kinds, or beside idle ones that are to stay.
-pub fn is_known(state: &State, workload: &Workload) -> bool {
-    let several = workload.any_of.iter().any(|ask| matches!(ask, Ask::Instances(_)));
-    let kind = |gpu: &Gpu| (gpu.model.clone(), gpu.driver.clone());
-    let mixed = state.nodes.iter().any(|node| {
-        let mut kinds: Vec<_> = node.gpus.iter().filter(|g| g.mode == Mode::Mig).map(kind).collect();
-        kinds.dedup();
-        kinds.len() > 1
-    });
-    several && (mixed || workload.keep_idle)
-}

@@ -11,7 +11,7 @@ use slicewise_core::place::{Budget, Policy, decide};
 use slicewise_core::verify;
 use slicewise_core::workload::Workload;
 use slicewise_tests::dice::{Dice, cases};
-use slicewise_tests::fleets::{fleet, is_known, policy, request};
+use slicewise_tests::fleets::{fleet, policy, request};
 
 fn catalog() -> Catalog {
     Catalog::built_in().unwrap()
@@ -111,11 +111,7 @@ impl Machine {
 
     fn request(&mut self, dice: &mut Dice) -> Workload {
         self.next += 1;
-        let workload = request(dice, &format!("w{}", self.next), 2);
-        // Something easy for what the engine is known to get wrong.
-        let easy =
-            Workload { name: workload.name.clone(), count: 1, profile: Some("1g.10gb".into()), ..Workload::default() };
-        if is_known(&self.ledger.snapshot(), &workload) { easy } else { workload }
+        request(dice, &format!("w{}", self.next), 2)
     }
 
     /// The same from its snapshot.

@@ -10,7 +10,7 @@ use slicewise_core::place::{Budget, Policy, decide};
 use slicewise_core::verify;
 use slicewise_core::workload::{Ask, Workload};
 use slicewise_tests::dice::{Dice, cases};
-use slicewise_tests::fleets::{fleet, is_known, policy, request};
+use slicewise_tests::fleets::{fleet, policy, request};
 use slicewise_tests::oracle::World;
 
 fn catalog() -> Catalog {
@@ -45,9 +45,6 @@ fn gist(decision: &Decision) -> String {
 
 /// Feasibility, the checker's opinion, commit, undo, reload and release of one request.
 fn one_request(state: &State, workload: &Workload, name: &str) -> Result<(), TestCaseError> {
-    if is_known(state, workload) {
-        return Ok(());
-    }
     let possible = World::of(&catalog(), state).has_place(workload);
     let mut ledger = ledger(state, policy(name));
     prop_assert_eq!(verify::state(&catalog(), state), Ok(()));
@@ -147,7 +144,6 @@ proptest! {
         let workload = request(&mut dice, "new", 2);
         let name = dice.pick(&Policy::NAMES).unwrap();
         let state = fleet(&mut dice, 3, 2);
-        prop_assume!(!is_known(&state, &workload));
         let mut turned = state.clone();
         turned.nodes.reverse();
         let (a, b) = (answer(&ledger(&state, policy(name)), &workload), answer(&ledger(&turned, policy(name)), &workload));

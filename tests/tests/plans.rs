@@ -16,6 +16,7 @@ use slicewise_tests::oracle::World;
 fn gap(plan: &Plan) -> u64 {
     let distance = match plan.bound_of {
         BoundOf::Value => plan.bound.saturating_sub(plan.value),
+        BoundOf::Members => plan.bound.saturating_sub(plan.admitted),
         BoundOf::Gpus => plan.gpus_opened.saturating_sub(plan.bound),
     };
     (distance * 1_000_000).div_ceil(plan.bound.max(1))
@@ -50,9 +51,10 @@ proptest! {
         let mut tighter = made;
         match tighter.bound_of {
             BoundOf::Value if tighter.bound > tighter.value => tighter.bound -= 1,
+            BoundOf::Members if tighter.bound > tighter.admitted => tighter.bound -= 1,
             BoundOf::Gpus if tighter.bound < tighter.gpus_opened => tighter.bound += 1,
             // A bound that is met: one more would be better than its bound.
-            BoundOf::Value => tighter.bound = tighter.bound.saturating_sub(1),
+            BoundOf::Value | BoundOf::Members => tighter.bound = tighter.bound.saturating_sub(1),
             BoundOf::Gpus => tighter.bound += 1,
         }
         tighter.gap_ppm = gap(&tighter);

@@ -246,6 +246,7 @@ fn plan_of(state: &State, workloads: &[Workload], of: BoundOf, prices: &[(&str, 
     let count = gpus.len() as u64;
     let distance = match of {
         BoundOf::Value => bound - value,
+        BoundOf::Members => bound - admitted,
         BoundOf::Gpus => count - bound,
     };
     Plan {

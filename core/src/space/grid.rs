@@ -169,7 +169,8 @@ impl Grid {
     /// major version decides which profiles are there and which it refuses together.
     pub fn of(model: &Model, listing: &[Profile], driver: Option<u32>) -> Self {
         let profiles = if listing.is_empty() { &model.profiles } else { listing };
-        let cells = model.memory_slices.unwrap_or_else(|| axis_of(profiles));
+        // A device's own listing is the authority on its axis.
+        let cells = model.memory_slices.unwrap_or(0).max(axis_of(profiles));
         let rows: IdVec<ProfileId, Row> = profiles.iter().map(|p| row(model, p)).collect();
         let refused_together = model
             .refused_together

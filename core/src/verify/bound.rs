@@ -25,8 +25,8 @@ pub enum Admitted<'a> {
     Members(&'a [u64]),
 }
 
-/// The bound that prices prove, by the formulas of [`Certificate`]: of the value from above,
-/// rounded down, or of the GPUs opened from below, rounded up. A bound of the value is about
+/// The bound that prices prove, by the formulas of [`Certificate`]: of value or members from
+/// above, rounded down, or of the GPUs opened from below, rounded up. One from above is about
 /// all that is asked, whatever `admitted` says.
 ///
 /// Parts of a request are looked up among the prices as they are asked; of whole GPUs, a
@@ -75,13 +75,14 @@ pub(super) fn bound(
                 let worth = u128::from(value(&image.kinds, asked)) * scale;
                 (u64::from(asked.workload.count), worth.saturating_sub(cheapest))
             }
+            (BoundOf::Members, _) => (u64::from(asked.workload.count), scale.saturating_sub(cheapest)),
             (BoundOf::Gpus, Admitted::All) => (u64::from(asked.workload.count), cheapest),
             (BoundOf::Gpus, Admitted::Members(members)) => (members.get(i).copied().unwrap_or(0), cheapest),
         };
         demand = demand.saturating_add(u128::from(members).saturating_mul(each));
     }
     let bound = match of {
-        BoundOf::Value => demand.saturating_add(supply).checked_div(scale),
+        BoundOf::Value | BoundOf::Members => demand.saturating_add(supply).checked_div(scale),
         BoundOf::Gpus => Some(demand.saturating_sub(supply).div_ceil(scale)),
     };
     Ok(bound.and_then(|b| u64::try_from(b).ok()).unwrap_or(u64::MAX))

@@ -198,6 +198,7 @@ fn check_bound(catalog: &Catalog, before: &Image<'_>, asked: &[Asked<'_>], plan:
             let all = asked.iter().map(|a| value(&before.kinds, a).saturating_mul(a.workload.count.into()));
             Some(all.fold(0, u64::saturating_add))
         }
+        (BoundSource::Demand, BoundOf::Members) => Some(asked.iter().map(|a| u64::from(a.workload.count)).sum()),
         (BoundSource::Demand, BoundOf::Gpus) => Some(0),
         (BoundSource::Prices, of) => match &plan.certificate {
             Some(certificate) => Some(bound(catalog, before, asked, certificate, of, Admitted::All)?),
@@ -206,6 +207,7 @@ fn check_bound(catalog: &Catalog, before: &Image<'_>, asked: &[Asked<'_>], plan:
     };
     let (is_tighter, distance) = match plan.bound_of {
         BoundOf::Value => (proved.is_some_and(|p| plan.bound < p), plan.bound.checked_sub(plan.value)),
+        BoundOf::Members => (proved.is_some_and(|p| plan.bound < p), plan.bound.checked_sub(plan.admitted)),
         BoundOf::Gpus => (proved.is_some_and(|p| plan.bound > p), plan.gpus_opened.checked_sub(plan.bound)),
     };
     if is_tighter {

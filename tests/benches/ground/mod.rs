@@ -176,7 +176,14 @@ pub fn requests(kind: Kind, count: usize) -> Vec<Workload> {
             _ => Ask::Profile(dice.profile().0.into()),
         };
         let (cpu_milli, memory_mib) = if kind.takes_cpu() { (2_000, 16_000) } else { (0, 0) };
-        Workload { name: format!("request-{i}"), count: 1, any_of: vec![ask], cpu_milli, memory_mib, ..Workload::default() }
+        Workload {
+            name: format!("request-{i}"),
+            count: 1,
+            any_of: vec![ask],
+            cpu_milli,
+            memory_mib,
+            ..Workload::default()
+        }
     };
     (0..count).map(request).collect()
 }

@@ -111,6 +111,7 @@ fn render(plan: &Plan) -> String {
     rows.add_row(numbers.map(|n| n.to_string()).into_iter().chain([method]));
     let (what, side) = match plan.bound_of {
         BoundOf::Value => ("value", "No plan is worth more than"),
+        BoundOf::Members => ("members", "No plan admits more than"),
         BoundOf::Gpus => ("GPUs opened", "No plan for all of this opens fewer than"),
     };
     let source = match plan.bound_source {

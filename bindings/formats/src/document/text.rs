@@ -69,8 +69,8 @@ pub(crate) fn read_all<T: DeserializeOwned>(file: &str, text: &str) -> Result<Ve
     match syntax(text) {
         Syntax::Json => Ok(vec![typed(file, text, read_json(file, text)?)?]),
         Syntax::Yaml => {
-            let values: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options())
-                .map_err(|e| yaml_error(file, text, &e))?;
+            let values: Vec<Value> =
+                serde_saphyr::from_multiple_with_options(text, options()).map_err(|e| yaml_error(file, text, &e))?;
             values.into_iter().map(|value| typed(file, text, value)).collect()
         }
     }

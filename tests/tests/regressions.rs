@@ -1,5 +1,4 @@
-//! Faults of the engine that are known and not mended yet, each as small as it gets. What is
-//! ignored here fails; the property tests leave these cases out by `fleets::is_known`.
+//! Faults that the property tests have found, each as small as it gets.
 #![expect(clippy::unwrap_used, reason = "a test stops at whatever is not as expected")]
 
 use slicewise_core::catalog::{Catalog, Profile};
@@ -44,7 +43,6 @@ fn named(name: &str, profile: &str) -> Workload {
 
 /// Several instances may lie anywhere on the node; the search looks at GPUs of one kind.
 #[test]
-#[ignore = "a proved no that is false: instances on GPUs of two models"]
 fn instances_of_two_models() {
     let state = fleet(vec![mig("a100-80gb"), mig("rtx-pro-6000-96gb")]);
     let any_of = instances(&["1g.10gb", "1g.24gb"], InstancesOn::Any);
@@ -54,7 +52,6 @@ fn instances_of_two_models() {
 
 /// Only the first set is looked at for one member, and it destroys an idle instance.
 #[test]
-#[ignore = "a proved no that is false: the first set of instances is the only one tried"]
 fn instances_beside_idle_ones() {
     let gpu = Gpu { instances: vec![idle("2g.20gb", 0)], ..mig("a100-80gb") };
     let any_of = instances(&["1g.10gb", "1g.10gb"], InstancesOn::Any);
@@ -64,7 +61,6 @@ fn instances_beside_idle_ones() {
 
 /// All sets that are looked at for the second member hold the first one's GPU.
 #[test]
-#[ignore = "undecided where there is plenty of room: sets are cut off before they are sorted out"]
 fn instances_of_two_members_on_distinct_gpus() {
     let any_of = instances(&["1g.10gb", "1g.10gb", "1g.10gb"], InstancesOn::Any);
     let members = Some(Spread::DistinctGpus);
@@ -74,7 +70,6 @@ fn instances_of_two_members_on_distinct_gpus() {
 
 /// The document that is kept of a node has the cordon it was read with.
 #[test]
-#[ignore = "a node's cordon is not in the snapshot"]
 fn a_cordon_is_in_the_snapshot() {
     let mut ledger = ledger(&fleet(vec![mig("a100-80gb")]), "default");
     ledger.set_node_cordon(NodeId(0), true);
@@ -84,7 +79,6 @@ fn a_cordon_is_in_the_snapshot() {
 /// A rule of two profiles of which a device lists one under the rule's name becomes a rule
 /// against that one alone.
 #[test]
-#[ignore = "a profile is refused by itself where the listing names its partner otherwise"]
 fn a_rule_of_two_needs_two() {
     let catalog = Catalog::built_in().unwrap();
     let own = &catalog.find("a100-80gb").unwrap().profiles;
@@ -95,7 +89,6 @@ fn a_rule_of_two_needs_two() {
 
 /// The other way round: under other names the search lets in a pair that the driver refuses.
 #[test]
-#[ignore = "undecided instead of no: the engine does not see the rule, only its checker does"]
 fn a_rule_of_two_holds_under_other_names() {
     let catalog = Catalog::built_in().unwrap();
     let own = &catalog.find("a100-80gb").unwrap().profiles;
@@ -111,7 +104,6 @@ fn a_rule_of_two_holds_under_other_names() {
 
 /// Where there are no GPUs, every alternative is served by the node alone.
 #[test]
-#[ignore = "without GPUs a profile is served by nothing"]
 fn a_profile_is_not_served_by_a_node() {
     let any_of = vec![Ask::Profile("1g.10gb".into()), Ask::NodeOnly {}];
     let workload = Workload { name: "new".into(), count: 1, any_of, ..Workload::default() };
@@ -121,7 +113,6 @@ fn a_profile_is_not_served_by_a_node() {
 
 /// Where there are no GPUs, members are placed one by one without a second thought.
 #[test]
-#[ignore = "a proved no that is false: no search over nodes without GPUs"]
 fn members_without_gpus_are_searched() {
     let node = |name: &str, zone: &str, cpu| Node {
         name: name.into(),
@@ -145,7 +136,6 @@ fn members_without_gpus_are_searched() {
 
 /// A later change that was itself taken back still stands in the way.
 #[test]
-#[ignore = "undo in reverse order is refused after the first on a GPU"]
 fn changes_are_taken_back_in_reverse() {
     let mut ledger = ledger(&fleet(vec![mig("a100-80gb")]), "default");
     let mut done = Vec::new();
