@@ -45,18 +45,18 @@ pub fn import(kinds: &[Kind], text: &str) {
     for kind in kinds {
         let options = Options { config: Some("half".into()), ..Options::default() };
         let known = Options { model: Some("a100-80gb".into()), idle: true, ..options.clone() };
-        for options in [options, known] {
-            match slicewise_formats::import(*kind, &source, &options, &WHOLE_CATALOG) {
-                Ok(imported) => {
-                    round_trip(&imported.state);
-                    requests_round_trip(&imported.requests);
-                    load(&imported.state);
-                    // Once more into what it became.
-                    let options = Options { into: Some(imported.state), ..options };
-                    drop(slicewise_formats::import(*kind, &source, &options, &WHOLE_CATALOG));
-                }
-                Err(error) => assert!(!error.to_string().is_empty()),
+        // One of the two for each text: speed finds more than both on each.
+        let options = if text.len() % 2 == 0 { options } else { known };
+        match slicewise_formats::import(*kind, &source, &options, &WHOLE_CATALOG) {
+            Ok(imported) => {
+                json_round_trip(&imported.state);
+                requests_round_trip(&imported.requests);
+                load(&imported.state);
+                // Once more into what it became.
+                let options = Options { into: Some(imported.state), ..options };
+                drop(slicewise_formats::import(*kind, &source, &options, &WHOLE_CATALOG));
             }
+            Err(error) => assert!(!error.to_string().is_empty()),
         }
     }
 }
@@ -73,7 +73,9 @@ pub fn document(text: &str) {
     }
     match read_state("f", text) {
         Ok(state) => {
-            round_trip(&state);
+            json_round_trip(&state);
+            let yaml = read_state("w.yaml", &write_state_yaml(&state)).expect("a written document can be read");
+            assert_eq!(yaml, state);
             load(&state);
         }
         Err(error) => {
@@ -102,11 +104,9 @@ pub fn requests(text: &str) {
     }
 }
 
-fn round_trip(state: &State) {
+fn json_round_trip(state: &State) {
     let json = read_state("w.json", &write_state(state)).expect("a written document can be read");
     assert_eq!(json, *state);
-    let yaml = read_state("w.yaml", &write_state_yaml(state)).expect("a written document can be read");
-    assert_eq!(yaml, *state);
 }
 
 fn requests_round_trip(requests: &[Workload]) {
@@ -120,12 +120,12 @@ fn requests_round_trip(requests: &[Workload]) {
 
 /// Loads a state. What the ledger takes it must give back, and the checker must accept.
 fn load(state: &State) {
-    let Ok(ledger) = Ledger::new(WHOLE_CATALOG.clone(), Policy::default(), state) else { return };
+    let Ok(ledger) = Ledger::new(CATALOG.clone(), Policy::default(), state) else { return };
     let snapshot = ledger.snapshot();
-    if let Err(violation) = verify::state(&WHOLE_CATALOG, &snapshot) {
+    if let Err(violation) = verify::state(&CATALOG, &snapshot) {
         panic!("{violation}\n{}", write_state(&snapshot));
     }
-    let again = Ledger::new(WHOLE_CATALOG.clone(), Policy::default(), &snapshot);
+    let again = Ledger::new(CATALOG.clone(), Policy::default(), &snapshot);
     let again = again.unwrap_or_else(|e| panic!("{e}\n{}", write_state(&snapshot)));
     assert_eq!(again.snapshot(), snapshot);
 }

@@ -1,5 +1,6 @@
 //! A whole published cluster trace, placed one request at a time under every policy. The
 //! trace is read where it is beside the project; a small one in the same format always is.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at whatever is not as expected")]
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
 //! The case files through the command: the same bytes as through the Rust API.
+#![expect(clippy::unwrap_used, reason = "a test stops at whatever is not as expected")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
