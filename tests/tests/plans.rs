@@ -1,6 +1,5 @@
 //! Plans of the solver on small random fleets: the checker takes them and no tighter bound,
 //! and the best choice that the oracle finds lies between the plan and its bound.
-#![expect(clippy::unwrap_used, reason = "a test stops at whatever is not as expected")]
 
 use proptest::prelude::*;
 use slicewise_core::catalog::Catalog;
