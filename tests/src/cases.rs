@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use slicewise::{CommitError, Decision, Engine, Error, Verdict, Workload, formats};
+use slicewise::{CommitError, Decision, Engine, Error, Verdict, Workload, formats, verify};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A case file.
@@ -135,6 +135,8 @@ impl Runner {
         if self.engine.snapshot() != before {
             return Err("deciding changed the state".into());
         }
+        verify::decision(self.engine.ledger().catalog(), &before, workload, &decision, false)
+            .map_err(|violation| format!("the checker refuses it: {violation}"))?;
         if let Some(expected) = &step.expect {
             contains(expected, &actual, "answer")?;
         }

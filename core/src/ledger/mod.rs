@@ -306,6 +306,11 @@ impl Ledger {
     pub fn instance_id(&self, gpu: GpuId, start: u16) -> Option<u32> {
         self.found.get(&(gpu, start))?.id
     }
+    /// Compute instances that the document lists inside the instance at this cell; none are
+    /// listed where the default one is all there is.
+    pub fn listed_compute(&self, gpu: GpuId, start: u16) -> &[ComputeInstance] {
+        self.found.get(&(gpu, start)).map_or(&[], |f| &f.compute)
+    }
     /// Whether what starts at this cell may not be moved.
     pub fn is_pinned(&self, gpu: GpuId, start: u16) -> bool {
         self.found.get(&(gpu, start)).is_some_and(|f| f.pinned) || self.owners(gpu, start).any(|(_, l)| l.pinned)

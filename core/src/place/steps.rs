@@ -3,12 +3,14 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::view::{Seat, View};
 use crate::decision::{Action, Move, Step};
+use crate::fleet::Usage;
 use crate::ids::GpuId;
 use crate::ledger::Ledger;
-use crate::space::{Entry, SpaceState, Take};
+use crate::space::{Entry, Hold, Row, SpaceState, Take};
 
 /// A part of a lease, or a found instance, that goes elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,6 +153,11 @@ impl Plan<'_> {
         if let Take::Compute { inner, inner_start, .. } = take
             && let Some(compute) = row.inner().and_then(|g| g.rows().lookup(inner))
         {
+            if put.reused {
+                let was_idle = layout.at(start).is_some_and(|e| e.hold == Hold::Idle);
+                let slices = inner_start..inner_start.saturating_add(compute.size);
+                made.extend(self.give_way(gpu, row, start, was_idle, &slices));
+            }
             made.push(self.step(
                 gpu,
                 Action::CreateCompute {
@@ -162,6 +169,27 @@ impl Plan<'_> {
             ));
         }
         (gone.collect(), made)
+    }
+
+    /// Idle compute instances of an existing instance that stand on these slices: those
+    /// listed, or the default one over all of an idle instance.
+    fn give_way(&self, gpu: GpuId, row: &Row, start: u16, was_idle: bool, slices: &Range<u16>) -> Vec<Step> {
+        let Some(grid) = row.inner() else { return Vec::new() };
+        let listed = self.ledger.listed_compute(gpu, start);
+        let by_default = (was_idle && listed.is_empty()).then_some((row.name.as_str(), 0));
+        let idle =
+            listed.iter().filter(|c| c.usage == Usage::Idle).filter_map(|c| Some((c.profile.as_str(), c.start?)));
+        let gone = idle.chain(by_default).filter_map(|(name, at)| {
+            let compute = &grid.rows()[grid.find(name)?];
+            let hit = at < slices.end && slices.start < at.saturating_add(compute.size);
+            hit.then(|| Action::DestroyCompute {
+                profile: compute.name.clone(),
+                profile_id: compute.id,
+                instance_start: start,
+                start: at,
+            })
+        });
+        gone.map(|action| self.step(gpu, action)).collect()
     }
 
     fn destroy(&self, gpu: GpuId, take: Take) -> Option<Action> {

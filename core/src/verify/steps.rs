@@ -218,7 +218,16 @@ impl Run<'_> {
             };
             i.compute_instances.iter().any(own)
         });
-        if idle { Ok(None) } else { bad(alloc::format!("no idle `{name}` at {start} inside the instance")) }
+        // The default one is over all of an instance that lists none, and has its name.
+        let is_default = piece.hold == Hold::Idle
+            && start == 0
+            && listed.is_some_and(|i| i.compute_instances.is_empty())
+            && kind.profile(piece.profile).is_some_and(|p| p.name == name);
+        if idle || is_default {
+            Ok(None)
+        } else {
+            bad(alloc::format!("no idle `{name}` at {start} inside the instance"))
+        }
     }
 
     /// Hands a member of the request its next part there, or a moved lease its new instance.

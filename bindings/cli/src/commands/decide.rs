@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use slicewise::{Decision, Remedy, Verdict};
+use slicewise::{Decision, Remedy, Verdict, verify};
 
 use super::{FleetArgs, exit_code};
-use crate::failure::Failure;
+use crate::failure::{Failure, UNVERIFIED};
 use crate::io::{self, Text};
 use crate::{commands::explain, draw};
 
@@ -52,6 +52,10 @@ impl Decide {
         for request in &requests {
             let fail = |e| Failure::engine(&text, e);
             let decision = engine.decide(request).map_err(fail)?;
+            // The engine has checked it already; this is the check that any document gets.
+            let moves = engine.ledger().policy().allow_moves;
+            verify::decision(engine.ledger().catalog(), &engine.snapshot(), request, &decision, moves)
+                .map_err(|v| Failure::plain(UNVERIFIED, format!("refused by the checker: {v}")))?;
             let explanation = engine.explain(request).map_err(fail)?;
             if decision.verdict == Verdict::Admit {
                 engine.commit(request, &decision).map_err(fail)?;
