@@ -28,16 +28,19 @@ pub enum Outcome {
 pub fn seat_all(search: &Search<'_>, view: &mut View<'_>, budget: u64, work: &mut u64) -> Outcome {
     let members = search.workload.count as usize;
     let alternatives = search.resolved.alternatives.len();
-    if u64::from(search.workload.count) > room(search, view) {
-        return Outcome::Impossible(Proof::CountBound);
-    }
     let mut complete = true;
+    let mut counted = false;
     for sum in 0..=members.saturating_mul(alternatives.saturating_sub(1)) {
         let mut choice = Some(first_choice(members, alternatives, sum));
         while let Some(ranks) = choice.flatten() {
             if let Some(seats) = greedy(search, view, &ranks, work) {
                 return Outcome::Seated(seats);
             }
+            // Counting looks at every class, so only what does not fit at once pays for it.
+            if !counted && u64::from(search.workload.count) > room(search, view) {
+                return Outcome::Impossible(Proof::CountBound);
+            }
+            counted = true;
             if members > 1 {
                 let mut tree = Tree { search, ranks: &ranks, budget, work, complete: true };
                 let mut seats = Vec::new();

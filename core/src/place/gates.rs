@@ -173,19 +173,15 @@ impl Gates<'_> {
 
     /// One ask on the GPUs of one class.
     fn device(&mut self, kind: &Spec, class: &Class, ask: DeviceAsk, asks: &[DeviceAsk]) {
-        let members: Vec<GpuId> = class.members.iter().copied().filter(|g| !self.view.is_changed(*g)).collect();
         let state = kind.state(class.key.state);
-        let count = members.len() as u64;
-        if count == 0 {
-            return;
-        }
+        let count = class.members.len() as u64;
         if asks.iter().any(|a| !kind.space().options(&state, *a).is_empty()) {
-            members.iter().for_each(|gpu| self.node(*gpu));
+            class.members.iter().for_each(|gpu| self.node(*gpu));
             return;
         }
         let (code, tally) = match (kind.space(), &*state, ask) {
             (Space::Grid(grid), SpaceState::Grid(layout), DeviceAsk::Instance(p) | DeviceAsk::Compute(p, _)) => {
-                let first = members.first().copied();
+                let first = class.members.first().copied();
                 self.grid(grid, layout, p, first, count)
             }
             (Space::Fluid(_), SpaceState::Fluid(left), DeviceAsk::Fraction { milli, mib }) => {
