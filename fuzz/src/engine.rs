@@ -20,7 +20,8 @@ use crate::text::CATALOG;
 
 const NODES_MAX: usize = 3;
 const GPUS_MAX: usize = 3;
-const EVENTS_MAX: usize = 12;
+const INSTANCES_MAX: usize = 4;
+const EVENTS_MAX: usize = 16;
 const BUDGET: Budget = Budget { work: 5_000, moves: 2 };
 
 /// Names that requests ask for: all profiles of the models, some compute instances, shares.
@@ -60,8 +61,10 @@ const PROFILES: [&str; 28] = [
 pub struct Script {
     policy: u8,
     allow_moves: bool,
-    nodes: Vec<NodeSpec>,
-    events: Vec<Event>,
+    // Arrays, since a vector made from random bytes is mostly short.
+    node_count: u8,
+    nodes: [NodeSpec; NODES_MAX],
+    events: [Event; EVENTS_MAX],
 }
 
 #[derive(Debug, Arbitrary)]
@@ -71,14 +74,16 @@ struct NodeSpec {
     memory: Option<u8>,
     has_pool: bool,
     has_partition: bool,
-    gpus: Vec<GpuSpec>,
+    gpu_count: u8,
+    gpus: [GpuSpec; GPUS_MAX],
 }
 
 #[derive(Debug, Arbitrary)]
 struct GpuSpec {
     kind: GpuKind,
     health: u8,
-    instances: Vec<(u8, u8, bool)>,
+    instance_count: u8,
+    instances: [(u8, u8, bool); INSTANCES_MAX],
 }
 
 #[derive(Debug, Arbitrary)]
@@ -140,14 +145,20 @@ impl Script {
         });
         let sliced =
             Model { id: "sliced".into(), memory_mib: Some(16_384), share_types: shares.to_vec(), ..Model::default() };
-        let nodes = self.nodes.iter().take(NODES_MAX).enumerate().map(|(i, node)| node.build(i));
+        let nodes = self
+            .nodes
+            .iter()
+            .take(usize::from(self.node_count) % NODES_MAX + 1)
+            .enumerate()
+            .map(|(i, node)| node.build(i));
         State { models: vec![sliced], nodes: nodes.collect(), ..State::default() }
     }
 }
 
 impl NodeSpec {
     fn build(&self, position: usize) -> Node {
-        let gpus: Vec<Gpu> = self.gpus.iter().take(GPUS_MAX).map(GpuSpec::build).collect();
+        let gpus: Vec<Gpu> =
+            self.gpus.iter().take(usize::from(self.gpu_count) % (GPUS_MAX + 1)).map(GpuSpec::build).collect();
         Node {
             name: format!("n{position}"),
             zone: pick(&[None, Some("y"), Some("z")], self.zone).map(Into::into),
@@ -174,7 +185,9 @@ impl GpuSpec {
         let mut gpu = Gpu { model: model.into(), mode, health, ..Gpu::default() };
         let profiles = CATALOG.find(model).map(|m| m.profiles.as_slice()).unwrap_or_default();
         if mode == Mode::Mig {
-            for (profile, start, is_idle) in self.instances.iter().take(4) {
+            for (profile, start, is_idle) in
+                self.instances.iter().take(usize::from(self.instance_count) % (INSTANCES_MAX + 1))
+            {
                 let profile = &profiles[usize::from(*profile) % profiles.len()];
                 let starts = profile.placements.as_ref().map(|p| p.starts.as_slice()).unwrap_or_default();
                 let usage = if *is_idle { Usage::Idle } else { Usage::Busy };
@@ -285,7 +298,7 @@ pub fn run(script: &Script) {
     let ledger = Ledger::new(CATALOG.clone(), script.policy(), &state).expect("built to be legal");
     let mut run = Run { ledger, numbers: 0, decided: Vec::new(), committed: Vec::new() };
     run.check();
-    for event in script.events.iter().take(EVENTS_MAX) {
+    for event in &script.events {
         let version = run.ledger.version();
         run.event(event);
         assert!(run.ledger.version() >= version, "versions only grow");

@@ -17,7 +17,7 @@ use ground::Kind;
 const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
 
 /// GPUs up to which the natural program is tried.
-const NATURAL_MAX: usize = 100;
+const NATURAL_MAX: usize = 1_000;
 
 /// Members asked for each GPU, times ten: more than fits, so that the plan must choose.
 const MEMBERS_TENTHS: usize = 26;

@@ -302,7 +302,7 @@ def main():
         name = f"{number:2}: {gpus} GPUs, {full} % full, {tenths / 10} members each {special}".rstrip()
         try:
             print(f"ok    {name}: {check(number, command)}", flush=True)
-        except (AssertionError, RuntimeError) as error:
+        except (AssertionError, RuntimeError, OSError) as error:
             failed += 1
             print(f"FAIL  {name}: {error}", flush=True)
     print(f"{len(INSTANCES) - failed} passed, {failed} failed")

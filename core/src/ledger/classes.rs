@@ -4,8 +4,8 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use super::spec::StateKey;
-use crate::ids::{ClassId, GpuId, Id, IdVec, ProfileId, SpecId};
+use super::spec::{Slot, StateKey};
+use crate::ids::{ClassId, GpuId, Id, IdVec, SpecId};
 use crate::place::{Key, Surroundings};
 use crate::space::Take;
 
@@ -29,7 +29,25 @@ pub struct Class {
     pub members: BTreeSet<GpuId>,
     /// Those on nodes with a CPU limit, by CPU left on the node.
     pub by_cpu: BTreeSet<(u64, GpuId)>,
-    ranked: Vec<Option<(Key, Take)>>,
+    /// The first member: what most decisions end with, kept since the set is a deep tree.
+    first: Option<GpuId>,
+    ranked: Vec<Rank>,
+}
+
+/// The best take for one watched ask on a class, with its rank; `None` if none fits.
+pub type Rank = Option<(Key, Take)>;
+
+impl Class {
+    /// The member that comes first in the fleet.
+    pub fn first(&self) -> Option<GpuId> {
+        self.first
+    }
+    fn set_rank(&mut self, slot: Slot, rank: Rank) -> Rank {
+        if self.ranked.len() <= slot.0 {
+            self.ranked.resize(slot.0 + 1, None);
+        }
+        self.ranked.get_mut(slot.0).and_then(|old| core::mem::replace(old, rank))
+    }
 }
 
 /// All classes.
@@ -39,7 +57,8 @@ pub struct ClassIndex {
     by_key: BTreeMap<ClassKey, ClassId>,
     vacant: Vec<ClassId>,
     by_spec: Vec<BTreeSet<ClassId>>,
-    ranks: Vec<Vec<BTreeSet<(Key, ClassId)>>>,
+    /// By device kind and slot: the classes that have room, best first.
+    ranks: Vec<Vec<BTreeMap<(Key, ClassId), Take>>>,
 }
 
 impl ClassIndex {
@@ -51,14 +70,10 @@ impl ClassIndex {
     pub fn of_spec(&self, spec: SpecId) -> impl Iterator<Item = (ClassId, &Class)> {
         self.by_spec.get(spec.index()).into_iter().flatten().map(|id| (*id, &self.classes[*id]))
     }
-    /// Classes with members that can take the profile, best first.
-    pub fn ranked(&self, spec: SpecId, profile: ProfileId) -> impl Iterator<Item = (Key, Take, &Class)> {
-        let ranks = self.ranks.get(spec.index()).and_then(|r| r.get(profile.index()));
-        ranks.into_iter().flatten().filter_map(move |(key, id)| {
-            let class = &self.classes[*id];
-            let (_, take) = class.ranked.get(profile.index()).copied().flatten()?;
-            Some((*key, take, class))
-        })
+    /// Classes with members that have room for the watched ask, best first.
+    pub fn ranked(&self, spec: SpecId, slot: Slot) -> impl Iterator<Item = (Key, Take, ClassId)> {
+        let ranks = self.ranks.get(spec.index()).and_then(|r| r.get(slot.0));
+        ranks.into_iter().flatten().map(|((key, id), take)| (*key, *take, *id))
     }
     /// Classes that have members.
     pub fn len(&self) -> usize {
@@ -69,18 +84,14 @@ impl ClassIndex {
         self.len() == 0
     }
 
-    /// Adds a GPU. `rank` gives the best take for each profile when the class is new.
-    pub fn insert(
-        &mut self,
-        key: ClassKey,
-        gpu: GpuId,
-        cpu: Option<u64>,
-        rank: impl FnOnce() -> Vec<Option<(Key, Take)>>,
-    ) -> ClassId {
+    /// Adds a GPU. `rank` gives the ranks of the watched asks, slot by slot, when the class
+    /// is new.
+    pub fn insert(&mut self, key: ClassKey, gpu: GpuId, cpu: Option<u64>, rank: impl FnOnce() -> Vec<Rank>) -> ClassId {
         let id = match self.by_key.get(&key) {
             Some(id) => *id,
             None => {
-                let class = Class { key, members: BTreeSet::new(), by_cpu: BTreeSet::new(), ranked: rank() };
+                let ranked = rank();
+                let class = Class { key, members: BTreeSet::new(), by_cpu: BTreeSet::new(), first: None, ranked };
                 let id = match self.vacant.pop() {
                     Some(id) => {
                         self.classes[id] = class;
@@ -95,6 +106,7 @@ impl ClassIndex {
         let class = &mut self.classes[id];
         let was_empty = class.members.is_empty();
         class.members.insert(gpu);
+        class.first = class.first.map_or(Some(gpu), |first| Some(first.min(gpu)));
         if let Some(cpu) = cpu {
             class.by_cpu.insert((cpu, gpu));
         }
@@ -108,11 +120,34 @@ impl ClassIndex {
     pub fn remove(&mut self, id: ClassId, gpu: GpuId, cpu: Option<u64>) {
         let class = &mut self.classes[id];
         class.members.remove(&gpu);
+        if class.first == Some(gpu) {
+            class.first = class.members.first().copied();
+        }
         if let Some(cpu) = cpu {
             class.by_cpu.remove(&(cpu, gpu));
         }
         if class.members.is_empty() {
             self.unlist(id);
+        }
+    }
+
+    /// Ranks the classes of a device kind anew for one slot.
+    pub fn rank(&mut self, spec: SpecId, slot: Slot, rank: impl Fn(ClassKey) -> Rank) {
+        let Some(ids) = self.by_spec.get(spec.index()) else { return };
+        let mut ranks = BTreeMap::new();
+        for id in ids {
+            let class = &mut self.classes[*id];
+            let new = rank(class.key);
+            class.set_rank(slot, new);
+            if let Some((key, take)) = new {
+                ranks.insert((key, *id), take);
+            }
+        }
+        if let Some(slots) = self.ranks.get_mut(spec.index()) {
+            if slots.len() <= slot.0 {
+                slots.resize_with(slot.0 + 1, BTreeMap::new);
+            }
+            slots.get_mut(slot.0).into_iter().for_each(|old| *old = core::mem::take(&mut ranks));
         }
     }
 
@@ -128,11 +163,11 @@ impl ClassIndex {
         }
         let Some(ranks) = self.ranks.get_mut(spec) else { return };
         if ranks.len() < class.ranked.len() {
-            ranks.resize_with(class.ranked.len(), BTreeSet::new);
+            ranks.resize_with(class.ranked.len(), BTreeMap::new);
         }
-        for (set, rank) in ranks.iter_mut().zip(&class.ranked) {
-            if let Some((key, _)) = rank {
-                set.insert((*key, id));
+        for (map, rank) in ranks.iter_mut().zip(&class.ranked) {
+            if let Some((key, take)) = rank {
+                map.insert((*key, id), *take);
             }
         }
     }
@@ -143,9 +178,9 @@ impl ClassIndex {
         if let Some(set) = self.by_spec.get_mut(spec) {
             set.remove(&id);
         }
-        for (set, rank) in self.ranks.get_mut(spec).into_iter().flatten().zip(&class.ranked) {
+        for (map, rank) in self.ranks.get_mut(spec).into_iter().flatten().zip(&class.ranked) {
             if let Some((key, _)) = rank {
-                set.remove(&(*key, id));
+                map.remove(&(*key, id));
             }
         }
         // Amounts have too many states to keep each; layouts recur, and measuring one is dear.

@@ -374,6 +374,7 @@ impl Ledger {
     fn forget(&mut self, id: LeaseId) {
         let Some(record) = self.leases.remove(&id) else { return };
         self.lease_names.remove(&record.name);
+        self.disliking -= usize::from(!record.keeps_away.is_empty());
         for part in &record.parts {
             if let Some((gpu, take)) = part.on {
                 let key = (gpu, start_of(take));

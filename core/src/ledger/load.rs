@@ -42,6 +42,7 @@ impl Ledger {
             owners: Default::default(),
             found: Default::default(),
             noted: Default::default(),
+            disliking: 0,
             closed: Default::default(),
             nodes_by_cpu: Default::default(),
         };
@@ -343,6 +344,13 @@ impl Ledger {
                 self.noted.entry(part.node).or_default().insert(id);
             }
         }
+        self.disliking += usize::from(!record.keeps_away.is_empty());
+        let amounts = record.parts.iter().filter_map(|part| match part.on? {
+            (gpu, Take::Fraction { milli, mib }) => Some((self.gpus[gpu].spec, DeviceAsk::Fraction { milli, mib })),
+            _ => None,
+        });
+        let amounts: Vec<(SpecId, DeviceAsk)> = amounts.collect();
+        amounts.into_iter().for_each(|(spec, ask)| self.watch(spec, ask));
         self.lease_names.insert(record.name.clone(), id);
         self.leases.insert(id, record);
         id

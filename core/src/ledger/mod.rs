@@ -7,9 +7,9 @@ mod load;
 mod snapshot;
 mod spec;
 
-pub use classes::{Class, ClassIndex, ClassKey};
+pub use classes::{Class, ClassIndex, ClassKey, Rank};
 pub use commit::{CommitError, Committed};
-pub use spec::{Spec, StateKey, driver_major};
+pub use spec::{Slot, Spec, StateKey, driver_major};
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -190,6 +190,8 @@ pub struct Ledger {
     found: BTreeMap<(GpuId, u16), FoundInstance>,
     /// Leases that selectors must look at, by node: those with labels or dislikes.
     noted: BTreeMap<NodeId, BTreeSet<LeaseId>>,
+    /// Leases with dislikes.
+    disliking: usize,
     /// GPUs that take nothing new.
     closed: BTreeSet<GpuId>,
     /// Nodes by CPU left, those without a limit last.
@@ -315,6 +317,10 @@ impl Ledger {
     pub fn is_pinned(&self, gpu: GpuId, start: u16) -> bool {
         self.found.get(&(gpu, start)).is_some_and(|f| f.pinned) || self.owners(gpu, start).any(|(_, l)| l.pinned)
     }
+    /// Whether any lease keeps others away.
+    pub fn has_dislikes(&self) -> bool {
+        self.disliking > 0
+    }
     /// Leases with labels or dislikes on a node.
     pub fn noted(&self, node: NodeId) -> impl Iterator<Item = &LeaseRecord> {
         self.noted.get(&node).into_iter().flatten().filter_map(|id| self.leases.get(id))
@@ -340,16 +346,17 @@ impl Ledger {
         let key = ClassKey { spec, state, around: self.around(gpu, state) };
         let cpu = node.cpu_free();
         let (kind, terms) = (&self.specs[spec], &self.policy.terms);
-        let rank = || {
-            let profiles = kind.grid().map_or(0, |g| g.rows().len());
-            let best = (0..profiles).map(|p| {
-                let (measures, take) = kind.best(state, DeviceAsk::Instance(Id::from_index(p)), terms)?;
-                Some((measures.key(terms, key.around), take))
-            });
-            best.collect()
-        };
+        let rank = || kind.watched().map(|ask| rank(kind, terms, key, ask)).collect();
         let class = self.index.insert(key, gpu, cpu, rank);
         self.gpus[gpu].class = Some(class);
+    }
+
+    /// Keeps the classes ranked for an amount that was asked of this device kind.
+    fn watch(&mut self, spec: SpecId, ask: DeviceAsk) {
+        if let Some(slot) = self.specs[spec].watch(ask, self.version) {
+            let (kind, terms) = (&self.specs[spec], &self.policy.terms);
+            self.index.rank(spec, slot, |key| rank(kind, terms, key, ask));
+        }
     }
 
     /// Takes a GPU out of its class.
@@ -379,4 +386,10 @@ impl Ledger {
     fn unrank_node(&mut self, node: NodeId) {
         self.nodes_by_cpu.remove(&(self.nodes[node].cpu_free().unwrap_or(u64::MAX), node));
     }
+}
+
+/// The best take for an ask on a class, as the policy ranks it.
+fn rank(kind: &Spec, terms: &[Term], key: ClassKey, ask: DeviceAsk) -> Rank {
+    let (measures, take) = kind.best(key.state, ask, terms)?;
+    Some((measures.key(terms, key.around), take))
 }

@@ -24,6 +24,14 @@ pub enum StateKey {
     Fluid(FluidState),
 }
 
+/// A watched ask of a device kind: the class index keeps its classes ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot(pub(super) usize);
+
+/// Asks for amounts that are watched at once. A stream rarely has more sizes; the one that
+/// was not asked for longest gives way.
+const AMOUNTS_WATCHED: usize = 32;
+
 /// The best place for each profile on one layout, as the policy sees it.
 #[derive(Clone, Debug, Default)]
 struct LayoutMemo {
@@ -41,6 +49,9 @@ pub struct Spec {
     space: Space,
     names: BTreeMap<String, DeviceAsk>,
     mix: Vec<(DeviceAsk, u32)>,
+    /// Asks whose ranks the class index keeps, with the version that last saw each. All
+    /// profiles and share types from the start; amounts as they come.
+    watched: Vec<(DeviceAsk, u64)>,
     layouts: IdVec<LayoutId, SpaceState>,
     memos: IdVec<LayoutId, LayoutMemo>,
     by_layout: BTreeMap<Layout, LayoutId>,
@@ -67,6 +78,11 @@ impl Spec {
             Mode::Shares => Space::Uniform(Uniform::new(model.share_types.clone())),
             Mode::Whole => Space::Fluid(Fluid::new(memory_mib)),
         };
+        let asks: Vec<DeviceAsk> = match &space {
+            Space::Grid(grid) => grid.rows().ids().map(DeviceAsk::Instance).collect(),
+            Space::Uniform(uniform) => (0..uniform.types().len()).map(|i| DeviceAsk::Share(i as u16)).collect(),
+            Space::Fluid(_) => Vec::from([DeviceAsk::Whole]),
+        };
         let mut spec = Self {
             names: names(&space, model, &gpu.profiles),
             model: model.clone(),
@@ -76,6 +92,7 @@ impl Spec {
             listing: gpu.profiles.clone(),
             space,
             mix: Vec::new(),
+            watched: asks.into_iter().map(|ask| (ask, 0)).collect(),
             layouts: IdVec::default(),
             memos: IdVec::default(),
             by_layout: BTreeMap::new(),
@@ -221,6 +238,48 @@ impl Spec {
             }
             _ => self.measure_best(&self.state(key), ask, terms, |_| true),
         }
+    }
+
+    /// Cells that an ask for an instance covers; 0 for anything else.
+    pub fn cells_of(&self, ask: DeviceAsk) -> u16 {
+        match (ask, self.grid()) {
+            (DeviceAsk::Instance(p) | DeviceAsk::Compute(p, _), Some(grid)) => {
+                grid.rows().lookup(p).map_or(0, |row| row.size)
+            }
+            _ => 0,
+        }
+    }
+    /// The slot of an ask, if it is watched.
+    pub fn slot(&self, ask: DeviceAsk) -> Option<Slot> {
+        let position = match ask {
+            DeviceAsk::Instance(profile) => profile.index(),
+            DeviceAsk::Share(share) => share.into(),
+            DeviceAsk::Whole => 0,
+            DeviceAsk::Compute(..) => return None,
+            DeviceAsk::Fraction { .. } => self.watched.iter().position(|(watched, _)| *watched == ask)?,
+        };
+        self.watched.get(position).is_some_and(|(watched, _)| *watched == ask).then_some(Slot(position))
+    }
+    /// The watched asks, slot by slot.
+    pub fn watched(&self) -> impl Iterator<Item = DeviceAsk> {
+        self.watched.iter().map(|(ask, _)| *ask)
+    }
+    /// Watches an amount that was asked; the slot if it has to be ranked.
+    pub(super) fn watch(&mut self, ask: DeviceAsk, version: u64) -> Option<Slot> {
+        if !matches!((ask, &self.space), (DeviceAsk::Fraction { .. }, Space::Fluid(_))) {
+            return None;
+        }
+        if let Some((_, seen)) = self.watched.iter_mut().find(|(watched, _)| *watched == ask) {
+            *seen = version;
+            return None;
+        }
+        if self.watched.len() <= AMOUNTS_WATCHED {
+            self.watched.push((ask, version));
+            return Some(Slot(self.watched.len() - 1));
+        }
+        let (position, oldest) = self.watched.iter_mut().enumerate().skip(1).min_by_key(|(_, (_, seen))| *seen)?;
+        *oldest = (ask, version);
+        Some(Slot(position))
     }
 
     /// Layouts seen so far.

@@ -84,25 +84,28 @@ fn room(search: &Search<'_>, view: &View<'_>) -> u64 {
     room
 }
 
+/// The best place for one member after the other. The last one is not seated in the view:
+/// nobody comes after it, and most requests have one member.
 fn greedy(search: &Search<'_>, view: &mut View<'_>, ranks: &[usize], work: &mut u64) -> Option<Vec<Seat>> {
     let mut seats: Vec<Seat> = Vec::with_capacity(ranks.len());
     let mut undo = Vec::new();
+    let mut all = true;
     for rank in ranks {
-        let unseat = search.best(view, *rank, &seats, work).and_then(|seat| {
-            let unseat = view.seat(&seat, &search.rules)?;
-            seats.push(seat);
-            Some(unseat)
-        });
-        match unseat {
-            Some(unseat) => undo.push(unseat),
-            None => {
-                undo.into_iter().rev().for_each(|u| view.unseat(u));
-                return None;
-            }
+        let Some(seat) = search.best(view, *rank, &seats, work) else {
+            all = false;
+            break;
+        };
+        if seats.len() + 1 < ranks.len() {
+            let Some(unseat) = view.seat(&seat, &search.rules) else {
+                all = false;
+                break;
+            };
+            undo.push(unseat);
         }
+        seats.push(seat);
     }
     undo.into_iter().rev().for_each(|u| view.unseat(u));
-    Some(seats)
+    all.then_some(seats)
 }
 
 struct Tree<'a, 'b> {

@@ -1,5 +1,6 @@
 //! Deciding one request at a time.
 
+mod best;
 mod check;
 mod explain;
 mod gang;

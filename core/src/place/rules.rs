@@ -55,7 +55,7 @@ impl<'a> NodeRules<'a> {
             && self.memory_mib == 0
             && self.nodes.is_empty()
             && self.dislikes.is_empty()
-            && (self.labels.is_empty() || !ledger.leases().any(|(_, l)| !l.keeps_away.is_empty()))
+            && (self.labels.is_empty() || !ledger.has_dislikes())
     }
 
     /// The first rule that the node does not meet, with `taken` of it gone already.

@@ -107,10 +107,7 @@ pub fn several<'a>(
     // Big ones first: they have the fewest starts. Equal ones lie side by side.
     let what = |i: usize| -> Vec<Option<DeviceAsk>> { gpus.iter().map(|(_, a)| a.get(i).copied().flatten()).collect() };
     let size = |i: usize| {
-        let cells = gpus.iter().filter_map(|(gpu, asks)| match (asks.get(i)?.as_ref()?, ledger.spec(*gpu).grid()) {
-            (DeviceAsk::Instance(p) | DeviceAsk::Compute(p, _), Some(grid)) => Some(grid.rows()[*p].size),
-            _ => None,
-        });
+        let cells = gpus.iter().filter_map(|(gpu, asks)| Some(ledger.spec(*gpu).cells_of((*asks.get(i)?)?)));
         cells.max().unwrap_or(0)
     };
     let mut order: Vec<usize> = (0..count).collect();

@@ -10,7 +10,7 @@ use crate::decision::{Action, Move, Step};
 use crate::fleet::Usage;
 use crate::ids::GpuId;
 use crate::ledger::Ledger;
-use crate::space::{Entry, Hold, Row, SpaceState, Take};
+use crate::space::{Entry, Hold, Layout, Row, SpaceState, Take};
 
 /// A part of a lease, or a found instance, that goes elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,11 +36,7 @@ pub fn steps(ledger: &Ledger, shifts: &[Shift], admissions: &[(&str, &[Seat])]) 
         admissions.iter().flat_map(|(n, seats)| seats.iter().zip(0..).map(move |(s, m)| (*n, m, s)))
     {
         for (gpu, take) in &seat.takes {
-            let before = plan.view.state(*gpu).into_owned();
-            let (gone, made) = plan.changes(*gpu, &before, *take);
-            destroy.extend(gone);
-            create.extend(made);
-            plan.view.put(*gpu, *take);
+            plan.put(*gpu, *take, &mut destroy, &mut create);
             attach.push(plan.step(*gpu, Action::Attach { lease: name.into(), member }));
         }
     }
@@ -118,11 +114,10 @@ impl Plan<'_> {
 
     fn bring_up(&mut self, shift: &Shift) {
         let (gpu, take) = shift.to;
-        let before = self.view.state(gpu).into_owned();
-        let (gone, made) = self.changes(gpu, &before, take);
-        self.steps.extend(gone);
-        self.steps.extend(made);
-        self.view.put(gpu, take);
+        let (mut destroy, mut create) = (Vec::new(), Vec::new());
+        self.put(gpu, take, &mut destroy, &mut create);
+        self.steps.extend(destroy);
+        self.steps.extend(create);
         if shift.leased {
             let action = Action::Attach { lease: shift.name.clone(), member: shift.member };
             let step = self.step(gpu, action);
@@ -130,45 +125,54 @@ impl Plan<'_> {
         }
     }
 
-    /// Idle instances to destroy and instances to create for a take.
-    fn changes(&self, gpu: GpuId, before: &SpaceState, take: Take) -> (Vec<Step>, Vec<Step>) {
-        let (SpaceState::Grid(layout), Some(grid)) = (before, self.ledger.spec(gpu).grid()) else {
-            return (Vec::new(), Vec::new());
+    /// Makes a take on the view, with the idle instances that it destroys and the instances
+    /// that it creates.
+    fn put(&mut self, gpu: GpuId, take: Take, destroy: &mut Vec<Step>, create: &mut Vec<Step>) {
+        let after = match (&*self.view.state(gpu), self.ledger.spec(gpu).grid()) {
+            (SpaceState::Grid(layout), Some(grid)) => {
+                let Some(put) = grid.put(layout, take) else { return };
+                let gone = put.destroyed.iter().filter_map(|e: &Entry| {
+                    let action = self.destroy(gpu, Take::Instance { profile: e.profile, start: e.start })?;
+                    Some(self.step(gpu, action))
+                });
+                destroy.extend(gone);
+                self.create(gpu, layout, take, put.reused, create);
+                SpaceState::Grid(put.layout)
+            }
+            _ => {
+                self.view.put(gpu, take);
+                return;
+            }
         };
-        let Some(put) = grid.put(layout, take) else { return (Vec::new(), Vec::new()) };
-        let gone = put.destroyed.iter().filter_map(|e: &Entry| {
-            let action = self.destroy(gpu, Take::Instance { profile: e.profile, start: e.start })?;
-            Some(self.step(gpu, action))
-        });
-        let mut made = Vec::new();
-        let (Take::Instance { profile, start } | Take::Compute { profile, start, .. }) = take else {
-            return (gone.collect(), made);
-        };
+        self.view.set(gpu, after);
+    }
+
+    /// Instances to create for a take on a layout, with what gives way inside a reused one.
+    fn create(&self, gpu: GpuId, layout: &Layout, take: Take, reused: bool, create: &mut Vec<Step>) {
+        let Some(grid) = self.ledger.spec(gpu).grid() else { return };
+        let (Take::Instance { profile, start } | Take::Compute { profile, start, .. }) = take else { return };
         let row = &grid.rows()[profile];
-        if !put.reused {
+        if !reused {
             let (name, id) = (row.name.clone(), row.id);
             let action = Action::CreateInstance { profile: name, profile_id: id, start, size: row.size };
-            made.push(self.step(gpu, action));
+            create.push(self.step(gpu, action));
         }
         if let Take::Compute { inner, inner_start, .. } = take
             && let Some(compute) = row.inner().and_then(|g| g.rows().lookup(inner))
         {
-            if put.reused {
+            if reused {
                 let was_idle = layout.at(start).is_some_and(|e| e.hold == Hold::Idle);
                 let slices = inner_start..inner_start.saturating_add(compute.size);
-                made.extend(self.give_way(gpu, row, start, was_idle, &slices));
+                create.extend(self.give_way(gpu, row, start, was_idle, &slices));
             }
-            made.push(self.step(
-                gpu,
-                Action::CreateCompute {
-                    profile: compute.name.clone(),
-                    profile_id: compute.id,
-                    instance_start: start,
-                    start: inner_start,
-                },
-            ));
+            let action = Action::CreateCompute {
+                profile: compute.name.clone(),
+                profile_id: compute.id,
+                instance_start: start,
+                start: inner_start,
+            };
+            create.push(self.step(gpu, action));
         }
-        (gone.collect(), made)
     }
 
     /// Idle compute instances of an existing instance that stand on these slices: those
