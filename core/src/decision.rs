@@ -177,6 +177,26 @@ pub enum Action {
         /// First compute slice inside it.
         start: u16,
     },
+    /// Create a vGPU of a type. Inverse: `destroy_vgpu`.
+    CreateVgpu {
+        /// vGPU type.
+        vgpu: String,
+        /// Placement id: where it lies in the framebuffer of the GPU, or of the GPU instance.
+        placement_id: u16,
+        /// First cell of the GPU instance it is in, for MIG-backed types.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instance_start: Option<u16>,
+    },
+    /// Destroy a vGPU. Inverse: `create_vgpu`.
+    DestroyVgpu {
+        /// vGPU type.
+        vgpu: String,
+        /// Placement id.
+        placement_id: u16,
+        /// First cell of the GPU instance it is in, for MIG-backed types.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instance_start: Option<u16>,
+    },
     /// Hand what is now there to the member. Inverse: `detach`.
     Attach {
         /// Name of the lease.

@@ -53,12 +53,18 @@ codes! {
     PlacementsUnknown = 106, "placements_unknown";
     /// The GPU's memory is not known and the request asks memory.
     MemoryUnknown = 107, "memory_unknown";
+    /// The GPU's mode isolates less than the request accepts.
+    IsolationTooWeak = 108, "isolation_too_weak";
+    /// The request asks confidential computing of a GPU where it is off.
+    ConfidentialOff = 109, "confidential_off";
     /// The GPU takes no new work because of its health.
     GpuUnhealthy = 110, "gpu_unhealthy";
     /// The GPU or its node is cordoned.
     Cordoned = 111, "cordoned";
     /// The node does not meet the node requirements.
     NodeSelector = 112, "node_selector";
+    /// The GPU would have to change its mode, and something is on it.
+    ModeOccupied = 113, "mode_occupied";
     /// Fewer free cells or compute slices than asked.
     InsufficientSlices = 120, "insufficient_slices";
     /// Enough free cells and compute slices, no legal start.
@@ -73,6 +79,8 @@ codes! {
     LockedToOtherType = 125, "locked_to_other_type";
     /// All shares of the GPU are taken.
     SharesExhausted = 126, "shares_exhausted";
+    /// The MPS server takes no more client contexts.
+    ClientsExhausted = 127, "clients_exhausted";
     /// Less compute left than the fraction asks.
     InsufficientFraction = 130, "insufficient_fraction";
     /// Less memory left than the fraction or the whole GPU asks.

@@ -17,12 +17,14 @@ pub enum Use {
     Instance(ProfileId),
     /// An engine of a kind.
     Engine(u8),
-    /// A share of a type.
+    /// A share of a size, by the first type of it.
     Share(u16),
     /// Thousandths of compute.
     Milli,
     /// Memory in MiB.
     Mib,
+    /// Users beside each other.
+    Users,
 }
 
 /// What a device has left.
@@ -41,7 +43,8 @@ impl<'a> Capacity<'a> {
         match (spec.space(), state) {
             (Space::Grid(grid), SpaceState::Grid(layout)) => of_grid(spec, grid, layout, &mut left),
             (Space::Uniform(uniform), SpaceState::Uniform(state)) => of_uniform(uniform, *state, &mut left),
-            (Space::Fluid(_), SpaceState::Fluid(state)) => {
+            (Space::Fluid(fluid), SpaceState::Fluid(state)) => {
+                left.insert(Use::Users, i64::from(fluid.users_left(*state)));
                 left.insert(Use::Milli, i64::from(state.milli));
                 left.insert(Use::Mib, i64::from(state.mib));
             }
@@ -67,11 +70,19 @@ impl<'a> Capacity<'a> {
                     }
                 }
             }
-            Take::Share(share) => tell(Use::Share(share), 1),
+            Take::Share(share) => {
+                // Types of one size are counted as one.
+                let size = match self.spec.space() {
+                    Space::Uniform(uniform) => uniform.size_of(share),
+                    _ => share,
+                };
+                tell(Use::Share(size), 1);
+            }
             // Nothing is beside a whole GPU.
-            Take::Whole => [Use::Milli, Use::Mib].into_iter().for_each(|what| tell(what, self.left(what))),
-            Take::Fraction { milli, mib } => {
+            Take::Whole => [Use::Milli, Use::Mib, Use::Users].into_iter().for_each(|what| tell(what, self.left(what))),
+            Take::Fraction { milli, mib, users } => {
                 tell(Use::Milli, i64::from(milli));
+                tell(Use::Users, i64::from(users));
                 if mib > 0 {
                     tell(Use::Mib, i64::from(mib));
                 }
@@ -116,11 +127,10 @@ fn of_grid(spec: &Spec, grid: &Grid, layout: &Layout, left: &mut BTreeMap<Use, i
 
 fn of_uniform(uniform: &Uniform, state: UniformState, left: &mut BTreeMap<Use, i64>) {
     for (share, kind) in (0u16..).zip(uniform.types()) {
-        let free = match state.taken {
-            0 => kind.max_per_gpu,
-            taken if state.share == share => kind.max_per_gpu.saturating_sub(taken),
-            _ => 0,
-        };
-        left.insert(Use::Share(share), i64::from(free));
+        let is_locked = uniform.is_locked(state, share);
+        let free = if is_locked { 0 } else { kind.max_per_gpu.saturating_sub(state.taken) };
+        if uniform.size_of(share) == share {
+            left.insert(Use::Share(share), i64::from(free));
+        }
     }
 }

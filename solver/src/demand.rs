@@ -213,7 +213,8 @@ impl<'a> Reader<'a> {
     }
 
     fn shape(&mut self, workload: &Workload) -> Result<Shape, InputError> {
-        let key = format!("{:?}{:?}{:?}", workload.profile, workload.any_of, workload.models);
+        let apart = (workload.isolation, workload.confidential);
+        let key = format!("{:?}{:?}{:?}{apart:?}", workload.profile, workload.any_of, workload.models);
         // What the shape does not say has to be checked each time.
         if let Some(shape) = self.shapes.get(&key)
             && !workload.name.is_empty()
@@ -224,6 +225,9 @@ impl<'a> Reader<'a> {
         let resolved = Resolver::new(self.ledger).resolve(workload)?;
         let asks = workload.alternatives();
         let mut relaxed = BTreeSet::new();
+        if !workload.isolation.is_any() || workload.confidential {
+            relaxed.insert("isolation");
+        }
         let mut alternatives = Vec::new();
         for ask in &asks {
             relaxed.extend(ties(ask));
@@ -278,6 +282,7 @@ impl<'a> Reader<'a> {
         match ask {
             Ask::Gpus(gpus) => 8 * u64::from(gpus.count),
             Ask::Fraction(fraction) => u64::from(fraction.milli).div_ceil(125).max(1),
+            Ask::Mps(share) => (u64::from(share.threads_percent) * 10).div_ceil(125).max(1),
             Ask::NodeOnly {} => 1,
             Ask::Profile(_) | Ask::AtLeast(_) | Ask::Instances(_) => {
                 let specs = self.ledger.specs().ids();
@@ -319,7 +324,7 @@ fn units(ask: &Ask) -> Vec<(Ask, u32)> {
             Vec::from([(Ask::Gpus(one), gpus.count)])
         }
         Ask::Instances(set) => set.profiles.iter().map(|name| (Ask::Profile(name.clone()), 1)).collect(),
-        Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_) => Vec::from([(ask.clone(), 1)]),
+        Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_) | Ask::Mps(_) => Vec::from([(ask.clone(), 1)]),
     }
 }
 

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use slicewise_core::catalog::{Catalog, Model, ShareType};
-use slicewise_core::fleet::{Gpu, Health, Instance, Lease, Link, LinkKind, Mode, Node, Part, Placement, State, Usage};
+use slicewise_core::fleet::{
+    Gpu, Health, Instance, Lease, Link, LinkKind, Mode, Node, Part, Placement, Sharing, State, Usage,
+};
 use slicewise_core::place::{MixEntry, Policy};
 use slicewise_core::workload::{
-    Ask, Fraction, GpuLink, Instances, InstancesOn, Operator, Requirement, Resources, Spread, WholeGpus, Workload,
+    Ask, Fraction, GpuLink, Instances, InstancesOn, MpsShare, Operator, Requirement, Resources, Spread, WholeGpus,
+    Workload,
 };
 
 use crate::dice::Dice;
@@ -14,7 +17,7 @@ use crate::oracle::World;
 
 /// The model of the tests that is cut into equal shares.
 fn shared_model() -> Model {
-    let share = |name: &str, max_per_gpu| ShareType { name: name.into(), max_per_gpu, memory_mib: None };
+    let share = |name: &str, max_per_gpu| ShareType { name: name.into(), max_per_gpu, ..ShareType::default() };
     Model {
         id: "shared-48gb".into(),
         memory_mib: Some(49_152),
@@ -24,7 +27,7 @@ fn shared_model() -> Model {
 }
 
 /// Profile names that requests ask for: of every model of the tests, by rising size.
-pub const PROFILES: [&str; 22] = [
+pub const PROFILES: [&str; 36] = [
     "1g.10gb",
     "2g.20gb",
     "3g.40gb",
@@ -47,6 +50,20 @@ pub const PROFILES: [&str; 22] = [
     "2c.4g.40gb",
     "1c.2g.12gb",
     "3g.40gb",
+    "A2-4C",
+    "A2-8C",
+    "A2-8Q",
+    "A2-16Q",
+    "A10-12C",
+    "A10-6Q",
+    "DC-1-12C",
+    "DC-1-8Q",
+    "DC-2-24C",
+    "DC-1-24C",
+    "replica",
+    "replica",
+    "cpx_nps1",
+    "dpx_nps1",
 ];
 
 const INSTANCES: [&str; 8] = ["1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "1g.6gb", "2g.12gb", "1g.24gb", "2g.48gb"];
@@ -82,9 +99,9 @@ fn node(dice: &mut Dice, number: usize, gpus: usize) -> Node {
         node.labels.insert("disk".into(), "fast".into());
     }
     // Nodes hold GPUs of one kind more often than not.
-    let usual = dice.roll(8);
+    let usual = dice.roll(48);
     for i in 0..=dice.roll(gpus) {
-        let kind = if dice.once_in(5) { dice.roll(8) } else { usual };
+        let kind = if dice.once_in(5) { dice.roll(48) } else { usual };
         node.gpus.push(gpu(dice, kind, i));
     }
     for a in 0..node.gpus.len() {
@@ -102,27 +119,46 @@ fn node(dice: &mut Dice, number: usize, gpus: usize) -> Node {
 }
 
 fn gpu(dice: &mut Dice, kind: usize, position: usize) -> Gpu {
-    let (model, mode) = [
-        ("a100-80gb", Mode::Mig),
-        ("a30-24gb", Mode::Mig),
-        ("rtx-pro-6000-96gb", Mode::Mig),
-        ("a100-80gb", Mode::Whole),
-        ("shared-48gb", Mode::Shares),
-        ("a100-80gb", Mode::Mig),
-        ("shared-48gb", Mode::Whole),
-        ("a30-24gb", Mode::Whole),
-    ][kind % 8];
+    let (model, mode) = match kind % 16 {
+        8 => ("a2", Mode::Vgpu),
+        9 => ("a10", Mode::VgpuMixed),
+        10 => ("rtx-pro-6000-96gb", Mode::VgpuMig),
+        11 => ("a30-24gb", Mode::Mps),
+        12 => ("a2", Mode::TimeSlicing),
+        13 => ("mi300x", Mode::Partitions),
+        14 => ("a10", Mode::Vgpu),
+        15 => ("a2", Mode::VgpuMixed),
+        old => MIG_AND_WHOLE[old],
+    };
+    let sharing = Sharing {
+        replicas: (mode == Mode::TimeSlicing).then_some(3),
+        static_chunks: (mode == Mode::Mps && kind % 3 == 0).then_some(7),
+        virtual_functions: (mode == Mode::VgpuMixed && kind % 3 == 0).then_some(2),
+        ..Sharing::default()
+    };
     Gpu {
         model: model.into(),
         mode,
+        sharing,
         health: if dice.once_in(14) { Health::Degraded } else { Health::Healthy },
         cordoned: dice.once_in(14),
-        driver: (kind % 8 == 5).then(|| String::from("470.57.02")),
+        driver: (kind % 16 == 5).then(|| String::from("470.57.02")),
         numa_node: dice.pick(&[None, Some(0), Some(1)]).flatten(),
         uuid: dice.once_in(4).then(|| format!("GPU-{position}-{}", dice.roll(1000))),
         ..Gpu::default()
     }
 }
+
+const MIG_AND_WHOLE: [(&str, Mode); 8] = [
+    ("a100-80gb", Mode::Mig),
+    ("a30-24gb", Mode::Mig),
+    ("rtx-pro-6000-96gb", Mode::Mig),
+    ("a100-80gb", Mode::Whole),
+    ("shared-48gb", Mode::Shares),
+    ("a100-80gb", Mode::Mig),
+    ("shared-48gb", Mode::Whole),
+    ("a30-24gb", Mode::Whole),
+];
 
 /// Puts things on the GPUs wherever the oracle's rules let them be.
 fn fill(dice: &mut Dice, state: &mut State) {
@@ -152,12 +188,12 @@ fn fill(dice: &mut Dice, state: &mut State) {
         let gpu = &mut node.gpus[device.index as usize];
         let at = device.index as usize;
         match device.mode {
-            Mode::Mig => {
+            Mode::Mig | Mode::VgpuMixed => {
                 let mut there: Vec<(usize, u16)> = Vec::new();
                 for _ in 0..dice.roll(4) {
                     let profile = dice.roll(device.model.profiles.len());
                     let facts = &device.model.profiles[profile];
-                    let placements = facts.placements.clone().unwrap();
+                    let Some(placements) = facts.placements.clone().filter(|p| !p.starts.is_empty()) else { continue };
                     let start = dice.pick(&placements.starts).unwrap();
                     let all: Vec<(usize, u16)> = there.iter().copied().chain([(profile, start)]).collect();
                     if !device.may_hold(&all) {
@@ -183,13 +219,29 @@ fn fill(dice: &mut Dice, state: &mut State) {
                 2 => lease(dice, &name, at, Part::Whole),
                 _ => {
                     let memory_mib = dice.pick(&[0, 8192]).unwrap();
-                    lease(dice, &name, at, Part::Fraction { milli: 400, memory_mib });
+                    lease(dice, &name, at, Part::Fraction { milli: 400, memory_mib, contexts: 1 });
                 }
             },
-            Mode::Shares => {
-                let share = dice.pick(&["shared-12q", "shared-24q"]).unwrap();
-                for _ in 0..dice.roll(3) {
-                    lease(dice, &name, at, Part::Share { share: share.into() });
+            Mode::Mps => {
+                for contexts in [1, 40].into_iter().take(dice.roll(3)) {
+                    lease(dice, &name, at, Part::Fraction { milli: 2, memory_mib: 4096, contexts });
+                }
+            }
+            Mode::VgpuMig => {
+                let inside = |start, compute_start| Part::Compute {
+                    profile: "1g.24gb".into(),
+                    start,
+                    size: 3,
+                    compute_profile: "DC-1-12C".into(),
+                    compute_start,
+                };
+                [inside(0, 12), inside(6, 0)].into_iter().take(dice.roll(3)).for_each(|p| lease(dice, &name, at, p));
+            }
+            Mode::Shares | Mode::Vgpu | Mode::TimeSlicing | Mode::Partitions => {
+                let share = dice.pick(&device.types).unwrap();
+                for _ in 0..dice.roll(3).min(usize::from(share.max_per_gpu)) {
+                    let share = share.name.clone();
+                    lease(dice, &name, at, Part::Share { share });
                 }
             }
         }
@@ -244,7 +296,7 @@ pub fn request(dice: &mut Dice, name: &str, members: usize) -> Workload {
 }
 
 fn ask(dice: &mut Dice) -> Ask {
-    match dice.roll(12) {
+    match dice.roll(13) {
         0..=5 => Ask::Profile(dice.pick(&PROFILES).unwrap().into()),
         6 => Ask::AtLeast(Resources {
             compute_slices: dice.pick(&[None, Some(1), Some(2), Some(3)]).flatten(),
@@ -284,6 +336,11 @@ fn ask(dice: &mut Dice) -> Ask {
                 on: dice.pick(&[InstancesOn::Any, InstancesOn::SameGpu, InstancesOn::DistinctGpus]).unwrap(),
             })
         }
+        11 => Ask::Mps(MpsShare {
+            threads_percent: dice.pick(&[1, 30, 50, 100]).unwrap(),
+            memory_mib: dice.pick(&[0, 8192]).unwrap(),
+            contexts: dice.pick(&[1, 1, 10, 48]).unwrap(),
+        }),
         _ => Ask::NodeOnly {},
     }
 }

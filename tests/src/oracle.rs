@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use slicewise_core::catalog::{Catalog, Model, Profile};
-use slicewise_core::fleet::{Health, LinkKind, Mode, Part, State, Usage};
-use slicewise_core::workload::{Ask, Fraction, GpuLink, InstancesOn, Requirement, Spread, WholeGpus, Workload};
+use slicewise_core::catalog::{Catalog, Model, Profile, ShareType};
+use slicewise_core::fleet::{Health, LinkKind, Mode, Part, SpaceKind, State, Usage};
+use slicewise_core::workload::{
+    Ask, Fraction, GpuLink, InstancesOn, MpsShare, Requirement, Spread, WholeGpus, Workload,
+};
 
 /// An instance: profile and first cell, both by position.
 pub type At = (usize, u16);
@@ -17,8 +19,14 @@ pub struct Device {
     pub node: usize,
     /// Index on the node.
     pub index: u32,
-    /// Model.
+    /// Model, with what its mode offers.
     pub model: Model,
+    /// Share types of the mode.
+    pub types: Vec<ShareType>,
+    /// Most instances at once.
+    pub most: Option<u16>,
+    /// Compute in thousandths (or chunks), and users at once.
+    pub amounts: (u32, usize),
     /// Mode.
     pub mode: Mode,
     /// Driver's major version.
@@ -35,12 +43,12 @@ pub struct Device {
     pub idle: Vec<At>,
     /// Shares taken, by type.
     pub shares: Vec<usize>,
-    /// Fractions taken: thousandths and MiB; a whole GPU is one of more than a thousand.
-    pub fractions: Vec<(u32, u64)>,
+    /// Fractions taken: compute, MiB and users; a whole GPU is one of more than a thousand.
+    pub fractions: Vec<(u32, u64, usize)>,
 }
 
 /// The mark of a GPU that is taken whole.
-const WHOLE: (u32, u64) = (1001, 0);
+const WHOLE: (u32, u64, usize) = (1001, 0, 1);
 
 /// What a member may get of one GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +56,7 @@ enum Bit {
     Instance(At),
     Compute(At, At),
     Share(usize),
-    Fraction(u32, u64),
+    Fraction(u32, u64, usize),
     Whole,
 }
 
@@ -89,7 +97,8 @@ impl Device {
             .refused_together
             .iter()
             .any(|r| self.driver.is_some_and(|d| d < r.before_driver) && r.profiles.iter().all(there));
-        engines && compute && !refused
+        let few = self.most.is_none_or(|most| all.len() <= usize::from(most));
+        engines && compute && few && !refused
     }
 
     fn inner_cells(&self, profile: usize, (inner, start): At) -> BTreeSet<u16> {
@@ -124,11 +133,13 @@ impl Device {
     /// Whether everything that is used may be there.
     fn is_legal(&self) -> bool {
         let memory = self.fractions.iter().map(|f| f.1).sum::<u64>();
-        let most = |share: &usize| usize::from(self.model.share_types[*share].max_per_gpu);
+        let most = |share: &usize| usize::from(self.types[*share].max_per_gpu);
+        let size = |share: usize| self.types[share].size.as_ref().unwrap_or(&self.types[share].name);
         self.may_hold(&self.used())
             && self.shared.iter().all(|((p, _), inside)| self.may_hold_inside(*p, inside))
-            && self.shares.iter().all(|s| *s == self.shares[0] && self.shares.len() <= most(s))
-            && (self.fractions == [WHOLE] || self.fractions.iter().map(|f| f.0).sum::<u32>() <= 1000)
+            && self.shares.iter().all(|s| size(*s) == size(self.shares[0]) && self.shares.len() <= most(s))
+            && (self.fractions == [WHOLE] || self.fractions.iter().map(|f| f.0).sum::<u32>() <= self.amounts.0)
+            && self.fractions.iter().map(|f| f.2).sum::<usize>() <= self.amounts.1
             && (memory == 0 || self.memory().is_some_and(|has| memory <= has))
     }
 
@@ -140,7 +151,7 @@ impl Device {
                 None => self.shared.push((at, vec![inner])),
             },
             Bit::Share(share) => self.shares.push(share),
-            Bit::Fraction(milli, mib) => self.fractions.push((milli, mib)),
+            Bit::Fraction(milli, mib, users) => self.fractions.push((milli, mib, users)),
             Bit::Whole => self.fractions.push(WHOLE),
         }
     }
@@ -152,14 +163,17 @@ impl Device {
 
     /// Everything of this name that the GPU could ever give.
     fn named(&self, name: &str) -> Vec<Bit> {
-        match self.mode {
-            Mode::Whole => Vec::new(),
-            Mode::Shares => {
-                let types = self.model.share_types.iter().enumerate();
+        match self.mode.space() {
+            SpaceKind::Fluid => Vec::new(),
+            SpaceKind::Uniform => {
+                let types = self.types.iter().enumerate();
                 types.filter(|(_, t)| t.name == name).map(|(i, _)| Bit::Share(i)).collect()
             }
-            Mode::Mig => {
+            SpaceKind::Grid => {
                 let own = (0..self.model.profiles.len()).find(|p| self.profile(*p).name == name);
+                if self.mode == Mode::VgpuMig && own.is_some() {
+                    return Vec::new();
+                }
                 if let Some(p) = own {
                     return self.instances(p);
                 }
@@ -189,7 +203,7 @@ impl Device {
     fn meeting(&self, ask: &Ask) -> Vec<Bit> {
         match ask {
             Ask::Profile(name) => self.named(name),
-            Ask::AtLeast(least) if self.mode == Mode::Mig => {
+            Ask::AtLeast(least) if matches!(self.mode, Mode::Mig | Mode::VgpuMixed) => {
                 let meets = |p: &Profile| {
                     least.compute_slices.is_none_or(|n| p.compute_slices >= n)
                         && least.memory_mib.is_none_or(|n| p.memory_mib_least().is_some_and(|m| m >= n))
@@ -199,8 +213,16 @@ impl Device {
                 all.filter(|p| meets(self.profile(*p))).flat_map(|p| self.instances(p)).collect()
             }
             Ask::Fraction(fraction) if self.mode == Mode::Whole => self.fraction(fraction).into_iter().collect(),
+            Ask::Mps(share) if self.mode == Mode::Mps => vec![self.clients(share)],
             _ => Vec::new(),
         }
+    }
+
+    fn clients(&self, share: &MpsShare) -> Bit {
+        // Of a hundred, or of the chunks of a static partitioning.
+        let units = if self.amounts.0 % 1000 == 0 { 1000 } else { self.amounts.0 };
+        let compute = (u32::from(share.threads_percent) * units).div_ceil(100);
+        Bit::Fraction(compute, share.memory_mib.into(), share.contexts.into())
     }
 
     fn fraction(&self, fraction: &Fraction) -> Option<Bit> {
@@ -208,7 +230,7 @@ impl Device {
             Some(ppm) => (self.memory()? * u64::from(ppm)).div_ceil(1_000_000),
             None => fraction.memory_mib.into(),
         };
-        Some(Bit::Fraction(fraction.milli.into(), mib))
+        Some(Bit::Fraction(fraction.milli.into(), mib, 1))
     }
 }
 
@@ -228,11 +250,18 @@ impl<'a> World<'a> {
     pub fn of(catalog: &Catalog, state: &'a State) -> Self {
         let mut catalog = catalog.clone();
         state.models.iter().for_each(|m| catalog.add(m.clone()).unwrap());
+        state.boards.iter().for_each(|b| catalog.add_board(b.clone()).unwrap());
         let mut world =
             Self { state, devices: Vec::new(), cpu: vec![0; state.nodes.len()], memory: vec![0; state.nodes.len()] };
         for (n, node) in state.nodes.iter().enumerate() {
             for (i, gpu) in node.gpus.iter().enumerate() {
-                let model = catalog.find(&gpu.model).unwrap().clone();
+                let offer = catalog.offer(gpu).unwrap();
+                let model = offer.model.clone();
+                let clients = if gpu.sharing.cuda.as_deref() == Some("13.1") { 60 } else { 48 };
+                let amounts = match gpu.mode {
+                    Mode::Mps => (gpu.sharing.static_chunks.map_or(1000, u32::from), clients),
+                    _ => (1000, 60_000),
+                };
                 let at = |p: &str, start| (model.profiles.iter().position(|q| q.name == p).unwrap(), start);
                 let of = |usage| {
                     let own = gpu.instances.iter().filter(move |i| i.usage == usage);
@@ -250,6 +279,9 @@ impl<'a> World<'a> {
                     idle: of(Usage::Idle),
                     shares: Vec::new(),
                     fractions: Vec::new(),
+                    types: offer.shares.clone(),
+                    most: offer.max_instances,
+                    amounts,
                     model,
                 });
             }
@@ -409,7 +441,7 @@ impl<'a> World<'a> {
                 });
                 ways
             }
-            Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_) => {
+            Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_) | Ask::Mps(_) => {
                 let of = |gpu: usize| self.devices[gpu].meeting(ask).into_iter().map(move |bit| vec![(gpu, bit)]);
                 open.iter().flat_map(|gpu| of(*gpu)).collect()
             }
@@ -497,7 +529,9 @@ fn bit_of(device: &Device, part: &Part) -> Bit {
             let inner = inside.iter().position(|c| c.name == *compute_profile).unwrap();
             Bit::Compute((outer, *start), (inner, *compute_start))
         }
-        Part::Share { share } => Bit::Share(device.model.share_types.iter().position(|t| t.name == *share).unwrap()),
-        Part::Fraction { milli, memory_mib } => Bit::Fraction((*milli).into(), (*memory_mib).into()),
+        Part::Share { share } => Bit::Share(device.types.iter().position(|t| t.name == *share).unwrap()),
+        Part::Fraction { milli, memory_mib, contexts } => {
+            Bit::Fraction((*milli).into(), (*memory_mib).into(), (*contexts).into())
+        }
     }
 }

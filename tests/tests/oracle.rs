@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use slicewise_core::catalog::Catalog;
-use slicewise_core::decision::{Decision, Verdict};
+use slicewise_core::decision::{Action, Decision, Verdict};
 use slicewise_core::fleet::{Gpu, Node, State};
 use slicewise_core::ledger::Ledger;
 use slicewise_core::place::{Budget, Policy, decide};
@@ -87,7 +87,7 @@ fn one_request(state: &State, workload: &Workload, name: &str) -> Result<(), Tes
 
     ledger.release(&workload.name).unwrap();
     let destroys =
-        decision.steps.iter().any(|s| matches!(s.action, slicewise_core::decision::Action::DestroyInstance { .. }));
+        decision.steps.iter().any(|s| matches!(s.action, Action::DestroyInstance { .. } | Action::DestroyVgpu { .. }));
     if !destroys {
         prop_assert_eq!(content(&ledger), before.0, "release: {}", why());
     }

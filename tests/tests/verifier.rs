@@ -79,7 +79,7 @@ fn mutations(decision: &Decision) -> Vec<(&'static str, Decision)> {
             Part::Instance { size, .. } | Part::Compute { size, .. } => *size += 1,
             Part::Fraction { milli, .. } => *milli += 1,
             Part::Share { share } => share.push('x'),
-            Part::Whole => d.placements[i].part = Part::Fraction { milli: 1000, memory_mib: 0 },
+            Part::Whole => d.placements[i].part = Part::Fraction { milli: 1000, memory_mib: 0, contexts: 1 },
             Part::NodeOnly => d.placements[i].part = Part::Whole,
         });
     }
@@ -150,7 +150,7 @@ proptest! {
         prop_assert_eq!(verify::state(&catalog, &state).is_ok(), legal, "{:?}", state);
         prop_assert_eq!(Ledger::new(catalog.clone(), policy("default"), &state).is_ok(), legal, "{:?}", state);
         let own = catalog.find(model).unwrap();
-        prop_assert_eq!(verify::device::check(own, &own.profiles, None, &there).is_ok(), legal);
+        prop_assert_eq!(verify::device::check(own, &own.profiles, None, own.max_gpu_instances, &there).is_ok(), legal);
     }
 }
 

@@ -160,7 +160,7 @@ prop_compose! {
         let leases = leases.into_iter().map(|(name, node, milli, memory_mib)| Lease {
             name,
             placements: vec![
-                Placement { node: node.clone(), gpu: Some(1), part: Part::Fraction { milli, memory_mib }, ..Placement::default() },
+                Placement { node: node.clone(), gpu: Some(1), part: Part::Fraction { milli, memory_mib, contexts: 1 }, ..Placement::default() },
                 Placement { node, ..Placement::default() },
             ],
             ..Lease::default()

@@ -30,7 +30,7 @@ mod error;
 
 pub use engine::{Engine, EngineBuilder};
 pub use error::Error;
-pub use slicewise_core::catalog::{Catalog, Model, Profile};
+pub use slicewise_core::catalog::{self, Catalog, Model, Profile};
 pub use slicewise_core::decision::{Action, Decision, Explanation, Move, Proof, Reason, Remedy, Site, Step, Verdict};
 pub use slicewise_core::error::{Fault, InputError};
 pub use slicewise_core::fleet;

@@ -1,23 +1,34 @@
-//! What GPU models can do. Built in from `core/data/mig.json`; users add or
-//! override models, and a device's own listing overrides both for that device.
+//! What GPU models can do. Built in from `core/data`; users add or override models and
+//! vGPU boards, and a device's own listing overrides both for that device.
 
+mod isolation;
 mod model;
 mod names;
+mod offer;
+mod vgpu;
 
+pub use isolation::{Isolation, Mechanism, Strength};
 pub use model::{
-    ComputeProfile, EnginePool, Media, Model, PciId, Placements, PlacementsStatus, Profile, ProfileStatus,
-    RefusedTogether, ShareType,
+    ComputeProfile, EnginePool, Media, Model, PartitionMode, PciId, Placements, PlacementsStatus, Profile,
+    ProfileStatus, RefusedTogether, ShareType,
 };
 pub use names::{NameParts, parse_profile_name};
+pub use offer::{Amounts, Offer};
+pub use vgpu::{Backing, Board, VgpuPlacement, VgpuStatus, VgpuType};
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde::Deserialize;
 
 use crate::error::{Fault, InputError};
+use crate::space::CELLS_MAX;
 
-const BUILT_IN: &str = include_str!("../../data/mig.json");
+/// Documents of models: NVIDIA's with MIG, AMD's with partition modes.
+const BUILT_IN: [&str; 2] = [include_str!("../../data/mig.json"), include_str!("../../data/amd.json")];
+const BUILT_IN_ISOLATION: &str = include_str!("../../data/isolation.json");
+const BUILT_IN_BOARDS: &str = include_str!("../../data/vgpu.json");
 
 /// The models known to an engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +38,28 @@ pub struct Catalog {
     by_product: BTreeMap<String, String>,
     profile_names: BTreeSet<String>,
     sources: BTreeMap<String, String>,
+    isolation: Arc<BTreeMap<Mechanism, Isolation>>,
+    /// Boards and what they offer, shared by copies of the catalog.
+    vgpu: Arc<Vgpu>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Vgpu {
+    boards: Vec<Board>,
+    /// What each board offers in the vGPU modes, in the words of a model.
+    offers: Vec<[Model; 3]>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoardDocument {
+    #[serde(rename = "schema")]
+    _schema: String,
+    #[serde(rename = "kind")]
+    _kind: String,
+    #[serde(default)]
+    sources: BTreeMap<String, String>,
+    boards: Vec<Board>,
 }
 
 #[derive(Deserialize)]
@@ -47,13 +80,79 @@ impl Catalog {
     /// # Errors
     /// None in a released build: a test reads the data that is compiled in.
     pub fn built_in() -> Result<Self, InputError> {
-        let document: Document = serde_json::from_str(BUILT_IN)
-            .map_err(|e| InputError::new("catalog", Fault::Invalid(alloc::format!("{e}"))))?;
-        let mut catalog = Self { sources: document.sources, ..Self::default() };
-        for (i, model) in document.models.into_iter().enumerate() {
-            catalog.add(model).map_err(|e| e.within(&alloc::format!("models[{i}]")))?;
+        let unreadable = |e| InputError::new("catalog", Fault::Invalid(alloc::format!("{e}")));
+        let mut catalog = Self::default();
+        for text in BUILT_IN {
+            let document: Document = serde_json::from_str(text).map_err(unreadable)?;
+            catalog.sources.extend(document.sources);
+            for (i, model) in document.models.into_iter().enumerate() {
+                catalog.add(model).map_err(|e| e.within(&alloc::format!("models[{i}]")))?;
+            }
         }
+        let document: BoardDocument = serde_json::from_str(BUILT_IN_BOARDS).map_err(unreadable)?;
+        catalog.sources.extend(document.sources);
+        for (i, board) in document.boards.into_iter().enumerate() {
+            catalog.add_board(board).map_err(|e| e.within(&alloc::format!("boards[{i}]")))?;
+        }
+        let document: isolation::IsolationDocument = serde_json::from_str(BUILT_IN_ISOLATION).map_err(unreadable)?;
+        catalog.isolation = Arc::new(document.table());
+        catalog.sources.extend(document.sources);
         Ok(catalog)
+    }
+
+    /// Adds a vGPU board, or replaces the one of the same prefix and PCI device. A model
+    /// that no catalog has is made from the board's figures.
+    ///
+    /// # Errors
+    /// A board that contradicts itself, see [`Board`]: a type named twice, a count of zero,
+    /// placement ids that do not rise or pass the region.
+    pub fn add_board(&mut self, board: Board) -> Result<(), InputError> {
+        board.check()?;
+        if self.find(&board.model).is_none() {
+            self.add(Model {
+                id: board.model.clone(),
+                name: Some(board.name.clone()),
+                architecture: Some(board.architecture.clone()),
+                product_names: Vec::from([board.name.clone()]),
+                memory_gb: Some(board.framebuffer_gb),
+                ..Model::default()
+            })?;
+        }
+        let Some(base) = self.find(&board.model) else { return Ok(()) };
+        let offers = [board.equal_size(base), board.mixed_size(base), board.on_instances(base)];
+        for offer in &offers {
+            check(offer)?;
+        }
+        self.profile_names.extend(board.types.iter().map(|t| t.name.clone()));
+        let vgpu = Arc::make_mut(&mut self.vgpu);
+        let same = |b: &Board| b.prefix == board.prefix && b.pci_device == board.pci_device;
+        match vgpu.boards.iter().position(same) {
+            Some(position) => {
+                vgpu.boards.get_mut(position).into_iter().for_each(|old| *old = board.clone());
+                vgpu.offers.get_mut(position).into_iter().for_each(|old| *old = offers.clone());
+            }
+            None => {
+                vgpu.boards.push(board);
+                vgpu.offers.push(offers);
+            }
+        }
+        Ok(())
+    }
+
+    /// The vGPU boards, in the order they were added.
+    pub fn boards(&self) -> impl Iterator<Item = &Board> {
+        self.vgpu.boards.iter()
+    }
+
+    /// Boards with this prefix, PCI device id or name (case does not matter). A prefix may
+    /// stand for several.
+    pub fn find_boards(&self, name: &str) -> impl Iterator<Item = &Board> {
+        let is_it = move |b: &&Board| {
+            b.prefix.eq_ignore_ascii_case(name)
+                || b.name.eq_ignore_ascii_case(name)
+                || b.pci_device.as_ref().is_some_and(|pci| pci.eq_ignore_ascii_case(name))
+        };
+        self.boards().filter(is_it)
     }
 
     /// Adds a model, or replaces the one with the same id.
@@ -74,8 +173,12 @@ impl Catalog {
             self.profile_names.extend(profile.compute_instances.iter().map(|c| c.name.clone()));
         }
         self.profile_names.extend(model.share_types.iter().map(|s| s.name.clone()));
-        self.models.insert(model.id.clone(), model);
-        Ok(())
+        self.profile_names.extend(offer::partition_names(&model));
+        let id = model.id.clone();
+        self.models.insert(id.clone(), model);
+        // What its boards offer follows the model.
+        let of_model: Vec<Board> = self.boards().filter(|b| b.model == id).cloned().collect();
+        of_model.into_iter().try_for_each(|board| self.add_board(board))
     }
 
     /// The model with this id or product name (blanks, dashes and case do not matter in
@@ -117,7 +220,12 @@ impl Catalog {
 
     /// Whether any model has a profile, compute-instance profile or share of this name.
     pub fn knows_profile(&self, name: &str) -> bool {
-        self.profile_names.contains(name)
+        name == offer::REPLICA || self.profile_names.contains(name)
+    }
+
+    /// How well a way to share a GPU keeps tenants apart; an unknown one not at all.
+    pub fn isolation(&self, mechanism: Mechanism) -> Isolation {
+        self.isolation.get(&mechanism).copied().unwrap_or_default()
     }
 
     /// What a source key stands for.
@@ -137,10 +245,10 @@ fn check(model: &Model) -> Result<(), InputError> {
         return invalid(String::from("id"), String::from("a model needs an id"));
     }
     let axis = model.memory_slices;
-    if axis.is_some_and(|n| n == 0 || usize::from(n) > crate::space::CELLS_MAX) {
+    if axis.is_some_and(|n| n == 0 || usize::from(n) > CELLS_MAX) {
         return Err(InputError::new(
             "memory_slices",
-            Fault::OutOfRange { value: axis.unwrap_or(0).into(), min: 1, max: crate::space::CELLS_MAX as u64 },
+            Fault::OutOfRange { value: axis.unwrap_or(0).into(), min: 1, max: CELLS_MAX as u64 },
         ));
     }
     let mut names = BTreeSet::new();
@@ -163,7 +271,7 @@ fn check(model: &Model) -> Result<(), InputError> {
         }
         for (j, compute) in profile.compute_instances.iter().enumerate() {
             let path = alloc::format!("profiles[{i}].compute_instances[{j}].placements");
-            check_placements(compute.placements.as_ref(), Some(profile.compute_slices), &path)?;
+            check_placements(compute.placements.as_ref(), Some(profile.cells_inside()), &path)?;
         }
     }
     for (i, share) in model.share_types.iter().enumerate() {
@@ -183,11 +291,14 @@ fn check(model: &Model) -> Result<(), InputError> {
 fn check_placements(placements: Option<&Placements>, axis: Option<u16>, path: &str) -> Result<(), InputError> {
     let Some(placements) = placements else { return Ok(()) };
     if placements.size == 0 {
-        return Err(InputError::new(alloc::format!("{path}.size"), Fault::OutOfRange { value: 0, min: 1, max: 256 }));
+        return Err(InputError::new(
+            alloc::format!("{path}.size"),
+            Fault::OutOfRange { value: 0, min: 1, max: CELLS_MAX as u64 },
+        ));
     }
     for (k, &start) in placements.starts.iter().enumerate() {
         let end = u32::from(start) + u32::from(placements.size);
-        let cells = axis.map_or(crate::space::CELLS_MAX as u32, u32::from);
+        let cells = axis.map_or(CELLS_MAX as u32, u32::from);
         if end > cells {
             return Err(InputError::new(
                 alloc::format!("{path}.starts[{k}]"),

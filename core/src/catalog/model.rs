@@ -67,6 +67,12 @@ pub struct Model {
     /// Equal shares the whole GPU can be cut into, one type at a time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub share_types: Vec<ShareType>,
+    /// Compute modes of an AMD GPU.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partition_modes: Vec<PartitionMode>,
+    /// Memory mode of an AMD GPU as it starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mode: Option<String>,
     /// Remarks of the catalog.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -247,6 +253,9 @@ pub struct Profile {
     /// Compute-instance profiles inside this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compute_instances: Vec<ComputeProfile>,
+    /// Cells of the axis inside an instance; absent: its compute slices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inner_cells: Option<u16>,
 }
 
 /// A compute-instance profile inside a GPU instance; starts are compute slices of the instance.
@@ -286,7 +295,7 @@ pub struct RefusedTogether {
     pub before_driver: u32,
 }
 
-/// An equal share of a whole GPU: a GPU that holds one type takes no other.
+/// An equal share of a whole GPU: a GPU that holds shares of one size takes no other size.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -298,6 +307,45 @@ pub struct ShareType {
     /// Memory of one share in MiB, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u32>,
+    /// What the size is called: types of one size may be on a GPU together. Absent: the
+    /// type goes with no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+}
+
+impl ShareType {
+    /// The size that locks the GPU.
+    pub fn size_name(&self) -> &str {
+        self.size.as_deref().unwrap_or(&self.name)
+    }
+}
+
+/// A way to partition an AMD Instinct GPU: equal parts under one compute mode.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PartitionMode {
+    /// Compute mode: `SPX`, `DPX`, `TPX`, `QPX`, `CPX`.
+    pub compute_mode: String,
+    /// Partitions of the GPU.
+    pub partitions: u16,
+    /// Memory modes that go with it: `NPS1`, `NPS2`, `NPS4`.
+    pub memory_modes: Vec<String>,
+    /// Memory of one partition in MiB, as the vendor prints it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u32>,
+    /// Compute units of one partition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute_units: Option<u16>,
+    /// Memory modes that the vendor has validated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub validated: Vec<String>,
+    /// Remark of the catalog.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Keys into the table of sources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -305,6 +353,10 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Profile {
+    /// Cells of the axis inside an instance.
+    pub fn cells_inside(&self) -> u16 {
+        self.inner_cells.unwrap_or(self.compute_slices)
+    }
     /// Memory in MiB: the published figure, else the printed GiB cut down to whole MiB,
     /// which is never more than the instance has. `None` where neither is known.
     pub fn memory_mib_least(&self) -> Option<u32> {

@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Model, Profile};
+use crate::catalog::{Board, Model, Profile};
 use crate::workload::Requirement;
 
 /// A fleet and what runs on it.
@@ -24,6 +24,9 @@ pub struct State {
     /// Models that add to or override the built-in catalog.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Model>,
+    /// vGPU boards that add to or override the built-in ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub boards: Vec<Board>,
     /// The nodes, in the order that breaks ties.
     #[serde(default)]
     pub nodes: Vec<Node>,
@@ -111,6 +114,49 @@ pub struct Gpu {
     /// GPU instances that exist on it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<Instance>,
+    /// Settings of its mode that are not the model's.
+    #[serde(default, skip_serializing_if = "Sharing::is_default")]
+    pub sharing: Sharing,
+}
+
+/// How a GPU's mode is set up. Each setting belongs to the modes it names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Sharing {
+    /// vGPU modes: prefix or PCI device id of the board, where the model has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<String>,
+    /// vGPU modes and `shares`: SR-IOV virtual functions enabled; absent: not a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_functions: Option<u16>,
+    /// `time_slicing`: replicas that are advertised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u16>,
+    /// `mps`: CUDA version of the driver, `13.1`, which decides how many clients connect;
+    /// absent: the older limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuda: Option<String>,
+    /// `mps`: sum of active-thread percentages that is accepted; absent: 100. They are caps,
+    /// so more is oversubscription, never silent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads_percent_max: Option<u16>,
+    /// `mps`: chunks of SMs under static partitioning; a percentage is rounded up to whole
+    /// chunks. Absent: no static partitioning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub static_chunks: Option<u16>,
+    /// `partitions`: memory mode in force (`NPS1`); absent: the model's at start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mode: Option<String>,
+    /// Confidential computing is on.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub confidential: bool,
+}
+
+impl Sharing {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How a GPU is shared.
@@ -125,6 +171,29 @@ pub enum Mode {
     Mig,
     /// In equal shares of one of the model's `share_types`.
     Shares,
+    /// Time-sliced vGPUs of one size at a time.
+    Vgpu,
+    /// Time-sliced vGPUs of several sizes.
+    VgpuMixed,
+    /// vGPUs on GPU instances.
+    VgpuMig,
+    /// CUDA MPS clients.
+    Mps,
+    /// Time-slicing replicas of a device plugin.
+    TimeSlicing,
+    /// Compute partitions of an AMD GPU.
+    Partitions,
+}
+
+/// The kind of space a mode makes of a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpaceKind {
+    /// Cells and profiles.
+    Grid,
+    /// Equal shares of one size at a time.
+    Uniform,
+    /// Divisible amounts.
+    Fluid,
 }
 
 impl Mode {
@@ -134,6 +203,32 @@ impl Mode {
             Self::Whole => "whole",
             Self::Mig => "mig",
             Self::Shares => "shares",
+            Self::Vgpu => "vgpu",
+            Self::VgpuMixed => "vgpu_mixed",
+            Self::VgpuMig => "vgpu_mig",
+            Self::Mps => "mps",
+            Self::TimeSlicing => "time_slicing",
+            Self::Partitions => "partitions",
+        }
+    }
+    /// All modes.
+    pub const ALL: [Self; 9] = [
+        Self::Whole,
+        Self::Mig,
+        Self::Shares,
+        Self::Vgpu,
+        Self::VgpuMixed,
+        Self::VgpuMig,
+        Self::Mps,
+        Self::TimeSlicing,
+        Self::Partitions,
+    ];
+    /// The kind of space.
+    pub fn space(self) -> SpaceKind {
+        match self {
+            Self::Mig | Self::VgpuMixed | Self::VgpuMig => SpaceKind::Grid,
+            Self::Shares | Self::Vgpu | Self::TimeSlicing | Self::Partitions => SpaceKind::Uniform,
+            Self::Whole | Self::Mps => SpaceKind::Fluid,
         }
     }
 }
@@ -315,7 +410,19 @@ pub enum Part {
         milli: u16,
         /// MiB of its memory; 0 where memory is not counted.
         memory_mib: u32,
+        /// Client contexts it may open on an MPS server.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        contexts: u16,
     },
+}
+
+fn one() -> u16 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_one(value: &u16) -> bool {
+    *value == 1
 }
 
 fn is_false(value: &bool) -> bool {

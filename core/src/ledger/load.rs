@@ -26,11 +26,15 @@ impl Ledger {
         for (i, model) in state.models.iter().enumerate() {
             catalog.add(model.clone()).map_err(|e| e.within(&alloc::format!("models[{i}]")))?;
         }
+        for (i, board) in state.boards.iter().enumerate() {
+            catalog.add_board(board.clone()).map_err(|e| e.within(&alloc::format!("boards[{i}]")))?;
+        }
         let mut ledger = Self {
             catalog,
             policy,
             version: state.version,
             models: state.models.clone(),
+            boards: state.boards.clone(),
             specs: IdVec::default(),
             nodes: IdVec::default(),
             gpus: IdVec::default(),
@@ -192,8 +196,9 @@ impl Ledger {
         let ids: Vec<SpecId> = self.specs.ids().collect();
         for id in ids {
             let entries = self.policy.mix.iter();
-            let mix: Vec<(DeviceAsk, u32)> =
-                entries.filter_map(|e| Some((Resolver::device_ask(&self.specs[id], &e.ask)?, e.weight))).collect();
+            let mix: Vec<(DeviceAsk, u32)> = entries
+                .filter_map(|e| Some((Resolver::new(self).device_ask(&self.specs[id], &e.ask)?, e.weight)))
+                .collect();
             let terms = self.policy.terms.clone();
             self.specs[id].set_mix(mix, &terms);
         }
@@ -310,7 +315,9 @@ impl Ledger {
         };
         let take = match &placement.part {
             Part::NodeOnly | Part::Whole => Take::Whole,
-            Part::Fraction { milli, memory_mib } => Take::Fraction { milli: *milli, mib: *memory_mib },
+            Part::Fraction { milli, memory_mib, contexts } => {
+                Take::Fraction { milli: *milli, mib: *memory_mib, users: *contexts }
+            }
             Part::Share { share } => match offered("share", share)? {
                 DeviceAsk::Share(share) => Take::Share(share),
                 _ => return Err(unknown("share", "share type of this GPU", share.clone())),
@@ -346,7 +353,9 @@ impl Ledger {
         }
         self.disliking += usize::from(!record.keeps_away.is_empty());
         let amounts = record.parts.iter().filter_map(|part| match part.on? {
-            (gpu, Take::Fraction { milli, mib }) => Some((self.gpus[gpu].spec, DeviceAsk::Fraction { milli, mib })),
+            (gpu, Take::Fraction { milli, mib, users }) => {
+                Some((self.gpus[gpu].spec, DeviceAsk::Fraction { milli, mib, users }))
+            }
             _ => None,
         });
         let amounts: Vec<(SpecId, DeviceAsk)> = amounts.collect();

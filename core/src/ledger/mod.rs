@@ -178,6 +178,7 @@ pub struct Ledger {
     policy: Policy,
     version: u64,
     models: Vec<crate::catalog::Model>,
+    boards: Vec<crate::catalog::Board>,
     specs: IdVec<SpecId, Spec>,
     nodes: IdVec<NodeId, NodeRecord>,
     gpus: IdVec<GpuId, GpuRecord>,

@@ -14,6 +14,7 @@ impl Ledger {
         State {
             version: self.version,
             models: self.models.clone(),
+            boards: self.boards.clone(),
             nodes: self.nodes.ids().map(|id| self.snapshot_node(id)).collect(),
             leases: self.leases.values().map(|lease| self.snapshot_lease(lease)).collect(),
         }
@@ -42,6 +43,7 @@ impl Ledger {
             memory_mib: spec.declared_memory_mib(),
             profiles: spec.listing().to_vec(),
             instances: self.snapshot_instances(id),
+            sharing: spec.sharing().clone(),
         }
     }
 
@@ -124,7 +126,7 @@ impl Ledger {
         let size = |profile| row(profile).map_or(0, |r| r.size);
         match take {
             Take::Whole => Part::Whole,
-            Take::Fraction { milli, mib } => Part::Fraction { milli, memory_mib: mib },
+            Take::Fraction { milli, mib, users } => Part::Fraction { milli, memory_mib: mib, contexts: users },
             Take::Share(share) => Part::Share {
                 share: match spec.space() {
                     crate::space::Space::Uniform(u) => {

@@ -3,12 +3,12 @@
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::catalog::{Catalog, Model, Profile};
+use crate::catalog::{Catalog, Mechanism, Model, Offer, Profile};
 use crate::error::{Fault, InputError};
-use crate::fleet::{Gpu, Mode};
+use crate::fleet::{Gpu, Mode, Sharing, SpaceKind};
 use crate::ids::{Id, IdVec, LayoutId, ProfileId};
 use crate::place::{DeviceMix, Measures, Surroundings, Term};
 use crate::space::{DeviceAsk, Fluid, FluidState, Grid, Layout, Space, SpaceState, Take, Uniform, UniformState};
@@ -46,6 +46,7 @@ pub struct Spec {
     driver: Option<String>,
     memory_mib: Option<u32>,
     listing: Vec<Profile>,
+    sharing: Sharing,
     space: Space,
     names: BTreeMap<String, DeviceAsk>,
     mix: Vec<(DeviceAsk, u32)>,
@@ -63,20 +64,12 @@ impl Spec {
     /// # Errors
     /// A model in no catalog, a mode it does not have, or a driver version that is none.
     pub fn of(catalog: &Catalog, gpu: &Gpu) -> Result<Self, InputError> {
-        let model =
-            catalog.find(&gpu.model).ok_or_else(|| InputError::new("model", Fault::UnknownModel(gpu.model.clone())))?;
+        let Offer { model, shares, max_instances, amounts } = catalog.offer(gpu)?;
         let major = gpu.driver.as_deref().map(driver_major).transpose()?;
-        let memory_mib = gpu.memory_mib.or_else(|| model.memory_mib_least());
-        let not_offered = || {
-            let fault = Fault::ModeNotOffered { model: model.id.clone(), mode: gpu.mode.name().to_string() };
-            Err(InputError::new("mode", fault))
-        };
-        let space = match gpu.mode {
-            Mode::Mig if model.profiles.is_empty() && gpu.profiles.is_empty() => return not_offered(),
-            Mode::Mig => Space::Grid(Grid::of(model, &gpu.profiles, major)),
-            Mode::Shares if model.share_types.is_empty() => return not_offered(),
-            Mode::Shares => Space::Uniform(Uniform::new(model.share_types.clone())),
-            Mode::Whole => Space::Fluid(Fluid::new(memory_mib)),
+        let space = match gpu.mode.space() {
+            SpaceKind::Grid => Space::Grid(Grid::of(model, &gpu.profiles, major).limited_to(max_instances)),
+            SpaceKind::Uniform => Space::Uniform(Uniform::new(shares)),
+            SpaceKind::Fluid => Space::Fluid(Fluid::new(amounts)),
         };
         let asks: Vec<DeviceAsk> = match &space {
             Space::Grid(grid) => grid.rows().ids().map(DeviceAsk::Instance).collect(),
@@ -90,6 +83,7 @@ impl Spec {
             driver: gpu.driver.clone(),
             memory_mib: gpu.memory_mib,
             listing: gpu.profiles.clone(),
+            sharing: gpu.sharing.clone(),
             space,
             mix: Vec::new(),
             watched: asks.into_iter().map(|ask| (ask, 0)).collect(),
@@ -110,6 +104,7 @@ impl Spec {
             && self.driver == gpu.driver
             && (self.model.id == gpu.model || catalog.find(&gpu.model).is_some_and(|m| m.id == self.model.id))
             && self.listing == gpu.profiles
+            && self.sharing == gpu.sharing
     }
 
     /// The model.
@@ -135,6 +130,10 @@ impl Spec {
     /// The device's own profile listing.
     pub fn listing(&self) -> &[Profile] {
         &self.listing
+    }
+    /// How its mode is set up.
+    pub fn sharing(&self) -> &Sharing {
+        &self.sharing
     }
     /// The profiles in force: the listing, else the model's.
     pub fn profiles(&self) -> &[Profile] {
@@ -240,6 +239,36 @@ impl Spec {
         }
     }
 
+    /// How this kind of device shares what is asked.
+    pub fn mechanism(&self, ask: DeviceAsk) -> Mechanism {
+        match (self.mode, ask) {
+            (Mode::Whole, DeviceAsk::Whole) => Mechanism::Whole,
+            (Mode::Whole, _) => Mechanism::Fraction,
+            (Mode::Mig, DeviceAsk::Compute(..)) => Mechanism::MigCompute,
+            (Mode::Mig, _) => Mechanism::Mig,
+            (Mode::Vgpu | Mode::VgpuMixed, _) => Mechanism::Vgpu,
+            (Mode::VgpuMig, DeviceAsk::Compute(outer, inner)) => {
+                let row = self.grid().and_then(|g| g.rows().lookup(outer)?.inner()?.rows().lookup(inner));
+                match row {
+                    Some(row) if row.max_instances == 1 => Mechanism::VgpuMig,
+                    _ => Mechanism::VgpuMigShared,
+                }
+            }
+            (Mode::VgpuMig, _) => Mechanism::VgpuMigShared,
+            (Mode::Mps, _) if self.sharing.static_chunks.is_some() => Mechanism::MpsStatic,
+            (Mode::Mps, _) => Mechanism::Mps,
+            (Mode::TimeSlicing, _) => Mechanism::TimeSlicing,
+            (Mode::Shares, _) => Mechanism::Shares,
+            (Mode::Partitions, DeviceAsk::Share(share)) => {
+                let name = match &self.space {
+                    Space::Uniform(uniform) => uniform.types().get(usize::from(share)).map_or("", |t| &t.name),
+                    _ => "",
+                };
+                if name.ends_with("_nps1") { Mechanism::Partition } else { Mechanism::PartitionNuma }
+            }
+            (Mode::Partitions, _) => Mechanism::Partition,
+        }
+    }
     /// Cells that an ask for an instance covers; 0 for anything else.
     pub fn cells_of(&self, ask: DeviceAsk) -> u16 {
         match (ask, self.grid()) {

@@ -9,7 +9,7 @@ use super::steps::Shift;
 use super::view::Seat;
 use crate::ids::{GpuId, Id, NodeId, ProfileId};
 use crate::ledger::Ledger;
-use crate::space::{FluidState, Hold, SpaceState, Take};
+use crate::space::{FluidState, Grid, Hold, SpaceState, Take, UniformState};
 use crate::verify;
 
 /// Whether every GPU and node is legal once the shifts and seats are made.
@@ -60,20 +60,12 @@ fn device_holds(ledger: &Ledger, gpu: GpuId, gone: &[Take], come: &[Take]) -> bo
                     _ => return false,
                 }
             }
-            verify::device::check(spec.model(), spec.profiles(), spec.driver_major(), &instances).is_ok()
+            let most = spec.grid().and_then(Grid::max_instances);
+            verify::device::check(spec.model(), spec.profiles(), spec.driver_major(), most, &instances).is_ok()
                 && inside.iter().all(|((outer, _), parts)| parts_hold(spec, *outer, parts))
         }
-        SpaceState::Uniform(shares) => {
-            let taken = u64::from(shares.taken) + come.len() as u64;
-            come.iter().all(|take| match take {
-                Take::Share(share) => {
-                    let most = spec.model().share_types.get(usize::from(*share)).map_or(0, |t| t.max_per_gpu);
-                    (shares.taken == 0 || shares.share == *share) && taken <= u64::from(most)
-                }
-                _ => false,
-            })
-        }
-        SpaceState::Fluid(left) => fluid_holds(*left, come),
+        SpaceState::Uniform(shares) => shares_hold(spec, *shares, come),
+        SpaceState::Fluid(left) => fluid_holds(spec, *left, come),
     }
 }
 
@@ -94,19 +86,42 @@ fn parts_hold(spec: &crate::ledger::Spec, outer: ProfileId, parts: &[(ProfileId,
     runs.is_sorted_by(|a, b| a.1 <= b.0)
 }
 
-fn fluid_holds(left: FluidState, come: &[Take]) -> bool {
-    let (mut milli, mut mib) = (0u64, 0u64);
+/// Shares beside those that are there: all of one size, no more than the type allows.
+fn shares_hold(spec: &crate::ledger::Spec, there: UniformState, come: &[Take]) -> bool {
+    let crate::space::Space::Uniform(uniform) = spec.space() else { return false };
+    let types = uniform.types();
+    let size = |share: u16| types.get(usize::from(share)).map(|t| t.size.as_ref().unwrap_or(&t.name));
+    let taken = u64::from(there.taken) + come.len() as u64;
+    come.iter().all(|take| match take {
+        Take::Share(share) => {
+            let most = types.get(usize::from(*share)).map_or(0, |t| t.max_per_gpu);
+            let locked = there.taken > 0 && size(there.share) != size(*share);
+            !locked
+                && taken <= u64::from(most)
+                && come.iter().all(|t| matches!(t, Take::Share(s) if size(*s) == size(*share)))
+        }
+        _ => false,
+    })
+}
+
+fn fluid_holds(spec: &crate::ledger::Spec, left: FluidState, come: &[Take]) -> bool {
+    let crate::space::Space::Fluid(fluid) = spec.space() else { return false };
+    let (mut milli, mut mib, mut users) = (0u64, 0u64, u64::from(left.users));
     for take in come {
         match take {
             Take::Whole => return come.len() == 1 && left.users == 0,
-            Take::Fraction { milli: m, mib: b } => {
+            Take::Fraction { milli: m, mib: b, users: n } => {
+                users += u64::from(*n);
                 milli += u64::from(*m);
                 mib += u64::from(*b);
             }
             _ => return false,
         }
     }
-    left.users != FluidState::WHOLE && milli <= left.milli.into() && (mib == 0 || mib <= left.mib.into())
+    left.users != FluidState::WHOLE
+        && users <= fluid.amounts().users.into()
+        && milli <= left.milli.into()
+        && (mib == 0 || mib <= left.mib.into())
 }
 
 fn nodes_hold(ledger: &Ledger, rules: &NodeRules<'_>, seats: &[Seat]) -> bool {

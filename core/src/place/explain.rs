@@ -224,6 +224,7 @@ impl Trials<'_> {
             driver: spec.driver().map(ToString::to_string),
             memory_mib: spec.declared_memory_mib(),
             profiles: spec.listing().to_vec(),
+            sharing: spec.sharing().clone(),
             numa_node: (spec.mode() == Mode::Whole).then_some(0),
             ..Gpu::default()
         };

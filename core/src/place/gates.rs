@@ -8,11 +8,11 @@ use super::seats::Search;
 use super::sets::{Limits, whole_sets};
 use super::view::View;
 use crate::decision::{Blocker, Reason};
-use crate::fleet::{Health, Mode};
+use crate::fleet::Health;
 use crate::ids::{GpuId, ProfileId, SpecId};
 use crate::ledger::{Class, Ledger, Spec};
 use crate::reason::Code;
-use crate::space::{DeviceAsk, Grid, Layout, Obstacle, Space, SpaceState};
+use crate::space::{DeviceAsk, FluidState, Grid, Layout, Obstacle, Space, SpaceState};
 use crate::workload::{InstancesOn, MemberAsk, WholeGpus};
 
 /// What one gate stopped.
@@ -128,7 +128,7 @@ impl Gates<'_> {
 
     fn not_offered(&mut self, spec: SpecId, kind: &Spec, code: Code) {
         let model = kind.model().id.clone();
-        if code != Code::ModeMismatch || kind.mode() != Mode::Mig {
+        if !matches!(code, Code::ModeMismatch | Code::ParentPartitioned) {
             let members = self.ledger().index().of_spec(spec).map(|(_, c)| c.members.len() as u64).sum();
             self.closed(spec);
             if members > 0 {
@@ -136,8 +136,9 @@ impl Gates<'_> {
             }
             return;
         }
-        // A GPU in MIG mode: cut into used instances, or merely in the wrong mode.
-        let mut split = [(Code::ParentPartitioned, 0), (Code::ModeMismatch, 0)];
+        // In the wrong mode, and free to change it or not.
+        let used = if code == Code::ParentPartitioned { code } else { Code::ModeOccupied };
+        let mut split = [(used, 0), (Code::ModeMismatch, 0)];
         for (_, class) in self.ledger().index().of_spec(spec) {
             let state = kind.state(class.key.state);
             let unused = usize::from(kind.space().is_unused(&state));
@@ -184,8 +185,14 @@ impl Gates<'_> {
                 let first = class.members.first().copied();
                 self.grid(grid, layout, p, first, count)
             }
-            (Space::Fluid(_), SpaceState::Fluid(left), DeviceAsk::Fraction { milli, mib }) => {
-                if left.milli < milli {
+            (Space::Fluid(fluid), SpaceState::Fluid(left), DeviceAsk::Fraction { milli, mib, users }) => {
+                let users_left = fluid.users_left(*left);
+                if left.users != FluidState::WHOLE && users_left < users {
+                    (
+                        Code::ClientsExhausted,
+                        Tally::amounts(count, users.into(), users_left.into()).about("client contexts"),
+                    )
+                } else if left.milli < milli {
                     (
                         Code::InsufficientFraction,
                         Tally::amounts(count, milli.into(), left.milli.into()).about("milli-GPU"),
@@ -195,8 +202,8 @@ impl Gates<'_> {
                 }
             }
             (Space::Uniform(uniform), SpaceState::Uniform(left), DeviceAsk::Share(share)) => {
-                let other = left.taken > 0 && left.share != share;
-                let code = if other { Code::LockedToOtherType } else { Code::SharesExhausted };
+                let code =
+                    if uniform.is_locked(*left, share) { Code::LockedToOtherType } else { Code::SharesExhausted };
                 let name = uniform.types().get(usize::from(share)).map_or("", |t| &t.name);
                 (code, Tally::amounts(count, 1, 0).about(name))
             }

@@ -162,8 +162,8 @@ impl Set<'_, '_> {
                 .space()
                 .options(&before, ask)
                 .into_iter()
-                // Equal asks in one order only.
-                .filter(|take| after.is_none_or(|a| (*gpu, *take) > a))
+                // Equal asks in one order only; shares of one GPU are the same take.
+                .filter(|take| after.is_none_or(|a| (*gpu, *take) >= a))
                 .filter(|take| !self.limits.keep_idle || destroys_nothing(spec.space(), &before, *take))
                 .filter_map(|take| {
                     Some((spec.measure(&before, take)?.key(view.ledger.terms(), Default::default()), take))

@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use super::view::{Seat, View};
 use crate::decision::{Action, Move, Step};
-use crate::fleet::Usage;
+use crate::fleet::{Mode, Usage};
 use crate::ids::GpuId;
 use crate::ledger::Ledger;
 use crate::space::{Entry, Hold, Layout, Row, SpaceState, Take};
@@ -153,23 +153,32 @@ impl Plan<'_> {
         let (Take::Instance { profile, start } | Take::Compute { profile, start, .. }) = take else { return };
         let row = &grid.rows()[profile];
         if !reused {
-            let (name, id) = (row.name.clone(), row.id);
-            let action = Action::CreateInstance { profile: name, profile_id: id, start, size: row.size };
+            let vgpu = row.name.clone();
+            let action = if self.ledger.spec(gpu).mode() == Mode::VgpuMixed {
+                Action::CreateVgpu { vgpu, placement_id: start, instance_start: None }
+            } else {
+                Action::CreateInstance { profile: vgpu, profile_id: row.id, start, size: row.size }
+            };
             create.push(self.step(gpu, action));
         }
         if let Take::Compute { inner, inner_start, .. } = take
             && let Some(compute) = row.inner().and_then(|g| g.rows().lookup(inner))
         {
-            if reused {
+            if reused && self.ledger.spec(gpu).mode() == Mode::Mig {
                 let was_idle = layout.at(start).is_some_and(|e| e.hold == Hold::Idle);
                 let slices = inner_start..inner_start.saturating_add(compute.size);
                 create.extend(self.give_way(gpu, row, start, was_idle, &slices));
             }
-            let action = Action::CreateCompute {
-                profile: compute.name.clone(),
-                profile_id: compute.id,
-                instance_start: start,
-                start: inner_start,
+            let name = compute.name.clone();
+            let action = if self.ledger.spec(gpu).mode() == Mode::VgpuMig {
+                Action::CreateVgpu { vgpu: name, placement_id: inner_start, instance_start: Some(start) }
+            } else {
+                Action::CreateCompute {
+                    profile: name,
+                    profile_id: compute.id,
+                    instance_start: start,
+                    start: inner_start,
+                }
             };
             create.push(self.step(gpu, action));
         }
@@ -198,7 +207,11 @@ impl Plan<'_> {
 
     fn destroy(&self, gpu: GpuId, take: Take) -> Option<Action> {
         let Take::Instance { profile, start } = take else { return None };
-        let row = self.ledger.spec(gpu).grid()?.rows().lookup(profile)?;
+        let spec = self.ledger.spec(gpu);
+        let row = spec.grid()?.rows().lookup(profile)?;
+        if spec.mode() == Mode::VgpuMixed {
+            return Some(Action::DestroyVgpu { vgpu: row.name.clone(), placement_id: start, instance_start: None });
+        }
         Some(Action::DestroyInstance {
             profile: row.name.clone(),
             profile_id: row.id,
@@ -224,6 +237,12 @@ impl Action {
             }
             Self::DestroyCompute { profile, profile_id, instance_start, start } => {
                 Self::CreateCompute { profile, profile_id, instance_start, start }
+            }
+            Self::CreateVgpu { vgpu, placement_id, instance_start } => {
+                Self::DestroyVgpu { vgpu, placement_id, instance_start }
+            }
+            Self::DestroyVgpu { vgpu, placement_id, instance_start } => {
+                Self::CreateVgpu { vgpu, placement_id, instance_start }
             }
             Self::Attach { lease, member } => Self::Detach { lease, member },
             Self::Detach { lease, member } => Self::Attach { lease, member },

@@ -1,17 +1,19 @@
 //! A set of cells on a placement axis.
 
 /// Most cells an axis may have.
-pub const CELLS_MAX: usize = 256;
+pub const CELLS_MAX: usize = 384;
+
+const WORDS: usize = CELLS_MAX / 64;
 
 /// A set of cells, each below [`CELLS_MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cells([u64; 4]);
+pub struct Cells([u64; WORDS]);
 
 impl Cells {
     /// The cells `start .. start + size`; those past the last cell are left out.
     pub fn run(start: u16, size: u16) -> Self {
         let (start, end) = (u32::from(start), u32::from(start) + u32::from(size));
-        let mut words = [0; 4];
+        let mut words = [0; WORDS];
         for (w, word) in words.iter_mut().enumerate() {
             let low = 64 * w as u32;
             *word = below(end.saturating_sub(low)) & !below(start.saturating_sub(low));
@@ -58,10 +60,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_behave_as_sets(a in 0u16..256, n in 0u16..256, b in 0u16..256, m in 0u16..256) {
+        fn runs_behave_as_sets(a in 0u16..384, n in 0u16..384, b in 0u16..384, m in 0u16..384) {
             let in_run = |c: u16, s: u16, n: u16| c >= s && c < s.saturating_add(n);
             let (x, y) = (Cells::run(a, n), Cells::run(b, m));
-            let cells = 0u16..256;
+            let cells = 0u16..384;
             prop_assert_eq!(x.count() as usize, cells.clone().filter(|&c| in_run(c, a, n)).count());
             prop_assert_eq!(x.overlaps(y), cells.clone().any(|c| in_run(c, a, n) && in_run(c, b, m)));
             for c in cells {

@@ -1,21 +1,22 @@
 //! Divisible amounts: a GPU as a whole, or in software fractions of it.
 
-use super::{DeviceAsk, MILLI, Take};
+use super::{DeviceAsk, Take, ppm};
+use crate::catalog::Amounts;
 
 /// A device that is used whole or in fractions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fluid {
-    memory_mib: Option<u32>,
+    amounts: Amounts,
 }
 
 /// What is left of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FluidState {
-    /// Thousandths of compute left.
+    /// Compute left, in the device's units.
     pub milli: u16,
     /// MiB of memory left; 0 where the memory is not known.
     pub mib: u32,
-    /// Fractions on it; [`FluidState::WHOLE`] when it is taken whole.
+    /// Users on it; [`FluidState::WHOLE`] when it is taken whole.
     pub users: u16,
 }
 
@@ -24,27 +25,31 @@ impl FluidState {
     pub const WHOLE: u16 = u16::MAX;
 }
 
-/// The fractions whose room [`Fluid::placements_left`] counts.
-const STANDARD_MILLI: [u16; 4] = [1000, 500, 250, 125];
+/// The parts of a device whose room [`Fluid::placements_left`] counts: one over each.
+const STANDARD_PARTS: [u16; 4] = [1, 2, 4, 8];
 
 impl Fluid {
-    /// A device with this much memory, where known.
-    pub fn new(memory_mib: Option<u32>) -> Self {
-        Self { memory_mib }
+    /// A device with these amounts.
+    pub fn new(amounts: Amounts) -> Self {
+        Self { amounts }
+    }
+    /// What the device has to divide.
+    pub fn amounts(&self) -> Amounts {
+        self.amounts
     }
     /// Memory of the device in MiB, where known.
     pub fn memory_mib(&self) -> Option<u32> {
-        self.memory_mib
+        self.amounts.memory_mib
     }
     /// The state of an unused device.
     pub fn full(&self) -> FluidState {
-        FluidState { milli: MILLI, mib: self.memory_mib.unwrap_or(0), users: 0 }
+        FluidState { milli: self.amounts.compute, mib: self.amounts.memory_mib.unwrap_or(0), users: 0 }
     }
     /// The one place of the ask.
     pub fn option(&self, state: FluidState, ask: DeviceAsk) -> Option<Take> {
         let take = match ask {
             DeviceAsk::Whole => Take::Whole,
-            DeviceAsk::Fraction { milli, mib } => Take::Fraction { milli, mib },
+            DeviceAsk::Fraction { milli, mib, users } => Take::Fraction { milli, mib, users },
             _ => return None,
         };
         self.put(state, take).map(|_| take)
@@ -53,10 +58,10 @@ impl Fluid {
     pub fn put(&self, state: FluidState, take: Take) -> Option<FluidState> {
         match take {
             Take::Whole if state == self.full() => Some(FluidState { milli: 0, mib: 0, users: FluidState::WHOLE }),
-            Take::Fraction { milli, mib } if state.users < FluidState::WHOLE - 1 => Some(FluidState {
+            Take::Fraction { milli, mib, users } if users <= self.users_left(state) => Some(FluidState {
                 milli: state.milli.checked_sub(milli)?,
                 mib: if mib == 0 { state.mib } else { state.mib.checked_sub(mib)? },
-                users: state.users + 1,
+                users: state.users + users,
             }),
             _ => None,
         }
@@ -65,12 +70,12 @@ impl Fluid {
     pub fn remove(&self, state: FluidState, take: Take) -> Option<FluidState> {
         match take {
             Take::Whole if state.users == FluidState::WHOLE => Some(self.full()),
-            Take::Fraction { milli, mib } if state.users > 0 && state.users != FluidState::WHOLE => {
+            Take::Fraction { milli, mib, users } if state.users > 0 && state.users != FluidState::WHOLE => {
                 let full = self.full();
                 let left = FluidState {
                     milli: state.milli.checked_add(milli).filter(|m| *m <= full.milli)?,
                     mib: state.mib.checked_add(mib).filter(|m| *m <= full.mib)?,
-                    users: state.users - 1,
+                    users: state.users.checked_sub(users)?,
                 };
                 (left.users > 0 || left == full).then_some(left)
             }
@@ -81,10 +86,10 @@ impl Fluid {
     pub fn capacity(&self, state: FluidState, ask: DeviceAsk) -> u32 {
         match ask {
             DeviceAsk::Whole => u32::from(state == self.full()),
-            DeviceAsk::Fraction { milli, mib } if state.users != FluidState::WHOLE => {
+            DeviceAsk::Fraction { milli, mib, users } if state.users != FluidState::WHOLE => {
                 let by_milli = state.milli.checked_div(milli).map_or(u32::MAX, u32::from);
                 let by_mib = state.mib.checked_div(mib).unwrap_or(u32::MAX);
-                let by_users = u32::from(FluidState::WHOLE - 1 - state.users);
+                let by_users = self.users_left(state).checked_div(users).map_or(u32::MAX, u32::from);
                 by_milli.min(by_mib).min(by_users)
             }
             _ => 0,
@@ -92,6 +97,18 @@ impl Fluid {
     }
     /// How many standard fractions still fit, each size counted by itself.
     pub fn placements_left(&self, state: FluidState) -> u32 {
-        STANDARD_MILLI.iter().map(|&m| u32::from(state.milli / m)).sum()
+        let room = |parts: &u16| {
+            let size = u32::from(self.amounts.compute_of_whole).div_ceil(u32::from(*parts)).max(1);
+            u32::from(state.milli).checked_div(size).unwrap_or(0)
+        };
+        STANDARD_PARTS.iter().map(room).sum()
+    }
+    /// Compute that nothing uses, in parts per million.
+    pub fn free_ppm(&self, state: FluidState) -> u32 {
+        ppm(state.milli.into(), self.amounts.compute.into())
+    }
+    /// Users that may still come.
+    pub fn users_left(&self, state: FluidState) -> u16 {
+        if state.users == FluidState::WHOLE { 0 } else { self.amounts.users.saturating_sub(state.users) }
     }
 }

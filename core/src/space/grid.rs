@@ -46,7 +46,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Compute instances inside an instance of this profile.
+    /// What is inside an instance of this profile: compute instances, or vGPUs.
     pub fn inner(&self) -> Option<&Grid> {
         self.inner.as_deref()
     }
@@ -188,6 +188,12 @@ impl Grid {
         }
     }
 
+    /// The same with a device's own limit on its instances.
+    #[must_use]
+    pub fn limited_to(self, max_instances: Option<u16>) -> Self {
+        Self { max_instances, ..self }
+    }
+
     fn of_compute(profiles: &[ComputeProfile], slices: u16) -> Self {
         let rows = profiles
             .iter()
@@ -213,6 +219,10 @@ impl Grid {
     /// Compute slices of the device, where known.
     pub fn compute_slices(&self) -> Option<u16> {
         self.compute_slices
+    }
+    /// Most instances at once, whatever their profiles.
+    pub fn max_instances(&self) -> Option<u16> {
+        self.max_instances
     }
     /// The profiles.
     pub fn rows(&self) -> &IdVec<ProfileId, Row> {
@@ -469,7 +479,7 @@ fn row(model: &Model, profile: &Profile) -> Row {
         plain: model.is_plain(profile),
         base: model.is_base(profile),
         engines,
-        inner: (!inner.is_empty()).then(|| Box::new(Grid::of_compute(inner, profile.compute_slices))),
+        inner: (!inner.is_empty()).then(|| Box::new(Grid::of_compute(inner, profile.cells_inside()))),
     }
 }
 

@@ -37,10 +37,12 @@ pub enum DeviceAsk {
     Share(u16),
     /// An amount of compute and memory.
     Fraction {
-        /// Thousandths of compute.
+        /// Compute in the device's units: thousandths, but for static MPS partitions.
         milli: u16,
         /// Memory in MiB; 0: not counted.
         mib: u32,
+        /// Users that count against the device's limit.
+        users: u16,
     },
 }
 
@@ -71,10 +73,12 @@ pub enum Take {
     Share(u16),
     /// An amount.
     Fraction {
-        /// Thousandths of compute.
+        /// Compute in the device's units.
         milli: u16,
         /// Memory in MiB.
         mib: u32,
+        /// Users that count against the device's limit.
+        users: u16,
     },
 }
 
@@ -159,7 +163,7 @@ impl Space {
                 ppm(grid.cells_free(layout).into(), u64::from(grid.cells()))
             }
             (Self::Uniform(uniform), SpaceState::Uniform(state)) => uniform.free_ppm(*state),
-            (Self::Fluid(_), SpaceState::Fluid(state)) => ppm(state.milli.into(), MILLI.into()),
+            (Self::Fluid(fluid), SpaceState::Fluid(state)) => fluid.free_ppm(*state),
             _ => 0,
         }
     }

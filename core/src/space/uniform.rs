@@ -1,4 +1,5 @@
-//! Equal shares: a device that holds one type takes no other until it is empty.
+//! Equal shares: a device that holds shares of one size takes no other size until it is
+//! empty.
 
 use alloc::vec::Vec;
 
@@ -11,10 +12,10 @@ pub struct Uniform {
     types: Vec<ShareType>,
 }
 
-/// The type in use and how many shares of it are taken.
+/// The size in use and how many shares of it are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UniformState {
-    /// Position of the type; means nothing while `taken` is 0.
+    /// Position of the first type of the size; means nothing while `taken` is 0.
     pub share: u16,
     /// Shares taken.
     pub taken: u16,
@@ -29,11 +30,21 @@ impl Uniform {
     pub fn types(&self) -> &[ShareType] {
         &self.types
     }
+    /// The first type of the same size, which stands for all of them.
+    pub fn size_of(&self, share: u16) -> u16 {
+        let size = self.types.get(usize::from(share)).map(ShareType::size_name);
+        let first = self.types.iter().position(|t| Some(t.size_name()) == size);
+        first.and_then(|f| u16::try_from(f).ok()).unwrap_or(share)
+    }
     fn max(&self, share: u16) -> u16 {
         self.types.get(usize::from(share)).map_or(0, |t| t.max_per_gpu)
     }
     fn left(&self, state: UniformState, share: u16) -> u16 {
-        if state.taken > 0 && state.share != share { 0 } else { self.max(share).saturating_sub(state.taken) }
+        if self.is_locked(state, share) { 0 } else { self.max(share).saturating_sub(state.taken) }
+    }
+    /// Whether the device holds shares of another size.
+    pub fn is_locked(&self, state: UniformState, share: u16) -> bool {
+        state.taken > 0 && state.share != self.size_of(share)
     }
     /// The one place of a share.
     pub fn option(&self, state: UniformState, ask: DeviceAsk) -> Option<Take> {
@@ -45,16 +56,18 @@ impl Uniform {
     /// The state with one more share.
     pub fn put(&self, state: UniformState, take: Take) -> Option<UniformState> {
         match take {
-            Take::Share(share) if self.left(state, share) > 0 => Some(UniformState { share, taken: state.taken + 1 }),
+            Take::Share(share) if self.left(state, share) > 0 => {
+                Some(UniformState { share: self.size_of(share), taken: state.taken + 1 })
+            }
             _ => None,
         }
     }
     /// The state with one share less.
     pub fn remove(&self, state: UniformState, take: Take) -> Option<UniformState> {
         match take {
-            Take::Share(share) if state.taken > 0 && state.share == share => {
+            Take::Share(share) if state.taken > 0 && !self.is_locked(state, share) => {
                 let taken = state.taken - 1;
-                Some(if taken == 0 { UniformState::default() } else { UniformState { share, taken } })
+                Some(if taken == 0 { UniformState::default() } else { UniformState { taken, ..state } })
             }
             _ => None,
         }

@@ -4,9 +4,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::kind::{Kind, Thing};
-use super::put::Place;
+use super::put::{Place, Refused};
 use super::{Rule, Violation};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Mechanism};
+use crate::fleet::Mode;
 use crate::workload::{Ask, Fraction, Workload};
 
 /// A request with its alternatives written out and its models by id.
@@ -16,6 +17,8 @@ pub(super) struct Asked<'a> {
     pub(super) alternatives: Vec<Ask>,
     /// Ids of the models it may go to, rising; empty: any.
     pub(super) models: Vec<String>,
+    /// Ways to share a GPU that are too weak for it.
+    too_weak: Vec<Mechanism>,
 }
 
 impl<'a> Asked<'a> {
@@ -29,7 +32,21 @@ impl<'a> Asked<'a> {
                 return Err(Violation::new(Rule::Document, alloc::format!("any_of[{i}]"), "asks for nothing"));
             }
         }
-        Ok(Self { workload, alternatives, models: model_ids(catalog, &workload.models)? })
+        let weak = |m: &Mechanism| !catalog.isolation(*m).is_at_least(&workload.isolation);
+        let too_weak = Mechanism::ALL.into_iter().filter(weak).collect();
+        Ok(Self { workload, alternatives, models: model_ids(catalog, &workload.models)?, too_weak })
+    }
+
+    /// Whether a place keeps the tenant apart as it demands.
+    pub(super) fn keeps_apart(&self, kind: &Kind<'_>, place: Place) -> Result<(), Refused> {
+        let mechanism = kind.mechanism(place);
+        if self.too_weak.contains(&mechanism) {
+            return Err((Rule::Isolation, alloc::format!("{mechanism:?} isolates less than asked")));
+        }
+        if self.workload.confidential && !kind.is_confidential() {
+            return Err((Rule::Isolation, String::from("confidential computing is off")));
+        }
+        Ok(())
     }
 
     pub(super) fn allows(&self, kind: &Kind<'_>) -> bool {
@@ -57,6 +74,7 @@ fn is_sound(ask: &Ask) -> bool {
         Ask::Fraction(Fraction { milli, memory_mib, memory_ppm }) => {
             *milli > 0 || *memory_mib > 0 || memory_ppm.is_some_and(|share| share > 0)
         }
+        Ask::Mps(share) => (1..=100).contains(&share.threads_percent) && share.contexts > 0,
         Ask::Profile(_) | Ask::AtLeast(_) | Ask::NodeOnly {} => true,
     }
 }
@@ -65,7 +83,7 @@ fn is_sound(ask: &Ask) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum One {
     Thing(Thing),
-    Fraction { milli: u16, mib: u32 },
+    Fraction { milli: u16, mib: u32, users: u16 },
 }
 
 impl One {
@@ -77,7 +95,9 @@ impl One {
                 own == profile && inside == inner
             }
             (Self::Thing(Thing::Share(own)), Place::Share(share)) => own == share,
-            (Self::Fraction { milli: m, mib: b }, Place::Fraction { milli, mib }) => m == milli && b == mib,
+            (Self::Fraction { milli: m, mib: b, users: n }, Place::Fraction { milli, mib, users }) => {
+                (m, b, n) == (milli, mib, users)
+            }
             _ => false,
         }
     }
@@ -89,7 +109,7 @@ impl One {
             placements.map_or(&[][..], |p| &p.starts)
         };
         match self {
-            Self::Fraction { milli, mib } => Vec::from([Place::Fraction { milli, mib }]),
+            Self::Fraction { milli, mib, users } => Vec::from([Place::Fraction { milli, mib, users }]),
             Self::Thing(Thing::Share(share)) => Vec::from([Place::Share(share)]),
             Self::Thing(Thing::Instance(profile)) => {
                 starts(profile).iter().map(|start| Place::Instance { profile, start: *start }).collect()
@@ -110,6 +130,10 @@ impl One {
 /// What a named profile is on a device that can create it.
 pub(super) fn named(kind: &Kind<'_>, name: &str) -> Option<One> {
     let thing = kind.named(name)?;
+    // Where vGPUs stand on GPU instances, nobody is given a bare instance.
+    if kind.mode == Mode::VgpuMig && matches!(thing, Thing::Instance(_)) {
+        return None;
+    }
     let creates = match thing {
         Thing::Instance(profile) | Thing::Compute(profile, _) => kind.driver_creates(profile),
         Thing::Share(_) => true,
@@ -123,7 +147,11 @@ pub(super) fn ones(kind: &Kind<'_>, ask: &Ask) -> Vec<One> {
         Ask::Profile(name) => named(kind, name).into_iter().collect(),
         Ask::AtLeast(least) => kind.meeting(least).into_iter().map(|p| One::Thing(Thing::Instance(p))).collect(),
         Ask::Fraction(fraction) => {
-            kind.amounts(fraction).map(|(milli, mib)| One::Fraction { milli, mib }).into_iter().collect()
+            kind.amounts(fraction).map(|(milli, mib)| One::Fraction { milli, mib, users: 1 }).into_iter().collect()
+        }
+        Ask::Mps(share) => {
+            let clients = kind.clients(share);
+            clients.map(|(milli, mib, users)| One::Fraction { milli, mib, users }).into_iter().collect()
         }
         Ask::Gpus(_) | Ask::Instances(_) | Ask::NodeOnly {} => Vec::new(),
     }

@@ -114,7 +114,7 @@ fn read(catalog: &Catalog, certificate: &Certificate) -> Result<Vec<Priced>, Vio
         let models = model_ids(catalog, &price.models).map_err(|v| v.within(&at))?;
         let part = match &price.part {
             Ask::Gpus(gpus) if gpus.count == 1 => one_gpu(gpus),
-            Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_) => price.part.clone(),
+            Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_) | Ask::Mps(_) => price.part.clone(),
             Ask::Gpus(_) | Ask::Instances(_) | Ask::NodeOnly {} => {
                 return Err(Violation::new(Rule::Document, at, "a price is on something of one device"));
             }
@@ -137,7 +137,7 @@ fn cheapest(asked: &Asked<'_>, priced: &[Priced]) -> u128 {
         Ask::NodeOnly {} => 0,
         Ask::Gpus(gpus) => price(&one_gpu(gpus)) * u128::from(gpus.count),
         Ask::Instances(set) => set.profiles.iter().map(|name: &String| price(&Ask::Profile(name.clone()))).sum(),
-        Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_) => price(ask),
+        Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_) | Ask::Mps(_) => price(ask),
     };
     asked.alternatives.iter().map(cost).min().unwrap_or(0)
 }

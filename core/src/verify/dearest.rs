@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::ask::{One, ones};
 use super::axis::{Axis, Row};
 use super::device::{engines_of, is_meant, pool_of};
-use super::kind::{Kind, MILLI, Thing, cells_of};
+use super::kind::{Kind, Thing, cells_of};
 use super::put::{Hold, On, Piece};
 use crate::fleet::Mode;
 use crate::workload::Ask;
@@ -40,7 +40,7 @@ impl Prices {
         let mut prices = Self {
             instance: alloc::vec![0; kind.profiles.len()],
             compute: kind.profiles.iter().map(|p| alloc::vec![0; p.compute_instances.len()]).collect(),
-            share: alloc::vec![0; kind.model.share_types.len()],
+            share: alloc::vec![0; kind.shares.len()],
             ..Self::default()
         };
         let mut fractions = Vec::new();
@@ -57,7 +57,7 @@ impl Prices {
                     One::Thing(Thing::Instance(p)) => prices.instance.get_mut(p),
                     One::Thing(Thing::Compute(p, c)) => prices.compute.get_mut(p).and_then(|row| row.get_mut(c)),
                     One::Thing(Thing::Share(s)) => prices.share.get_mut(s),
-                    One::Fraction { milli, mib } => {
+                    One::Fraction { milli, mib, .. } => {
                         fractions.push((milli, mib, part.price));
                         None
                     }
@@ -66,7 +66,7 @@ impl Prices {
             }
         }
         prices.inside = (0..kind.profiles.len()).map(|p| prices.inside(kind, p, &[])).collect();
-        prices.fractions = Fractions::of(&fractions, kind.memory_mib.unwrap_or(0).into());
+        prices.fractions = Fractions::of(&fractions, kind.amounts.compute.into(), kind.memory_mib.unwrap_or(0).into());
         prices
     }
 
@@ -76,15 +76,15 @@ impl Prices {
             On::Grid(pieces) => self.on_grid(kind, pieces),
             On::Shares { share, taken } => {
                 let left = |(i, price): (usize, &u64)| {
-                    let most = kind.model.share_types.get(i).map_or(0, |t| t.max_per_gpu);
-                    let left = if *taken > 0 && *share != i { 0 } else { most.saturating_sub(*taken) };
+                    let most = kind.shares.get(i).map_or(0, |t| t.max_per_gpu);
+                    let left = if *taken > 0 && !kind.is_one_size(*share, i) { 0 } else { most.saturating_sub(*taken) };
                     price.saturating_mul(left.into())
                 };
                 self.share.iter().enumerate().map(left).max().unwrap_or(0)
             }
             On::Fluid { whole: true, .. } => 0,
             On::Fluid { milli, mib, users, .. } => {
-                let left = u32::from(MILLI).saturating_sub(*milli);
+                let left = u32::from(kind.amounts.compute).saturating_sub(*milli);
                 let memory = u64::from(kind.memory_mib.unwrap_or(0)).saturating_sub(*mib);
                 let whole = if *users == 0 { self.whole } else { 0 };
                 whole.max(self.fractions.dearest(left, memory))
@@ -117,7 +117,7 @@ impl Prices {
         axis.limit(kind.model.compute_slices.map(u32::from), |row| {
             kind.profile(row).map_or(0, |p| p.compute_slices.into())
         });
-        axis.limit(kind.model.max_gpu_instances.map(u32::from), |_| 1);
+        axis.limit(kind.max_instances.map(u32::from), |_| 1);
         for rule in kind.model.refused_together.iter().filter(|r| kind.driver.is_some_and(|d| d < r.before_driver)) {
             let of = |name: &String| {
                 let meant = kind.profiles.iter().enumerate().filter(|(_, p)| is_meant(kind.model, name, p));
@@ -156,7 +156,7 @@ struct Fractions {
 }
 
 impl Fractions {
-    fn of(items: &[(u16, u32, u64)], memory: u64) -> Self {
+    fn of(items: &[(u16, u32, u64)], compute: u32, memory: u64) -> Self {
         let mut items: Vec<(u32, u64, u64)> = items
             .iter()
             .map(|(milli, mib, price)| (u32::from(*milli), u64::from(*mib), *price))
@@ -168,8 +168,8 @@ impl Fractions {
         if items.is_empty() {
             return Self::default();
         }
-        let unit = if unit == 0 { u32::from(MILLI) } else { unit };
-        if let Some(fronts) = fill(&items, unit, memory) {
+        let unit = if unit == 0 { compute.max(1) } else { unit };
+        if let Some(fronts) = fill(&items, unit, compute, memory) {
             return Self { unit, fronts, extra: 0 };
         }
         // Without memory: too high, never too low.
@@ -178,7 +178,7 @@ impl Fractions {
         let extra = only_memory.map(most).fold(0, u64::saturating_add);
         let bare: Vec<(u32, u64, u64)> =
             items.iter().filter(|(milli, ..)| *milli > 0).map(|(milli, _, price)| (*milli, 0, *price)).collect();
-        Self { unit, fronts: fill(&bare, unit, memory).unwrap_or_default(), extra }
+        Self { unit, fronts: fill(&bare, unit, compute, memory).unwrap_or_default(), extra }
     }
 
     fn dearest(&self, milli: u32, memory: u64) -> u64 {
@@ -190,8 +190,8 @@ impl Fractions {
 }
 
 /// Fills the table item by item; `None` if it has too many entries.
-fn fill(items: &[(u32, u64, u64)], unit: u32, memory: u64) -> Option<Vec<Vec<(u64, u64)>>> {
-    let last = u32::from(MILLI).checked_div(unit)?;
+fn fill(items: &[(u32, u64, u64)], unit: u32, compute: u32, memory: u64) -> Option<Vec<Vec<(u64, u64)>>> {
+    let last = compute.checked_div(unit)?;
     let mut fronts: Vec<Vec<(u64, u64)>> = (0..=last).map(|_| Vec::from([(0, 0)])).collect();
     for (milli, mib, price) in items {
         let step = usize::try_from(milli.checked_div(unit)?).ok()?;
@@ -270,7 +270,7 @@ mod tests {
             memory in 0u64..=10,
         ) {
             let items: Vec<(u16, u32, u64)> = items.into_iter().map(|(m, b, p)| (m * 125, b * 1000, p)).collect();
-            let table = Fractions::of(&items, 10_000);
+            let table = Fractions::of(&items, 1000, 10_000);
             prop_assert_eq!(table.dearest(milli * 125, memory * 1000), plain(&items, milli * 125, memory * 1000));
         }
     }

@@ -7,7 +7,7 @@ use super::{Rule, Violation};
 use crate::catalog::{EnginePool, Model, Profile};
 
 /// Cells that the check can tell apart; no catalog has more.
-const CELLS: usize = 256;
+const CELLS: usize = 384;
 const WORD: usize = 64;
 
 /// Checks that these instances, each a position in `profiles` and a first cell, can all be
@@ -24,6 +24,7 @@ pub fn check(
     model: &Model,
     profiles: &[Profile],
     driver_major: Option<u32>,
+    max_instances: Option<u16>,
     instances: &[(usize, u16)],
 ) -> Result<(), Violation> {
     let mut covered = [0u64; CELLS / WORD];
@@ -44,7 +45,7 @@ pub fn check(
             *sum += u32::from(n);
         }
     }
-    if model.max_gpu_instances.is_some_and(|max| instances.len() > usize::from(max)) {
+    if max_instances.is_some_and(|max| instances.len() > usize::from(max)) {
         return fail(Rule::MaxInstances, instances.len(), || String::from("more instances than the GPU may hold"));
     }
     if model.compute_slices.is_some_and(|slices| compute > u32::from(slices)) {
@@ -147,7 +148,10 @@ mod tests {
         let model = catalog.find("a100-80gb").unwrap();
         let at = |name: &str| model.profiles.iter().position(|p| p.name == name).unwrap();
         let instances: alloc::vec::Vec<_> = instances.iter().map(|(n, s)| (at(n), *s)).collect();
-        assert_eq!(check(model, &model.profiles, driver, &instances).err().map(|v| v.rule), rule);
+        assert_eq!(
+            check(model, &model.profiles, driver, model.max_gpu_instances, &instances).err().map(|v| v.rule),
+            rule
+        );
     }
 
     #[test]
@@ -156,8 +160,11 @@ mod tests {
         let model = catalog.find("rtx-pro-6000-96gb").unwrap();
         let at = |name: &str| model.profiles.iter().position(|p| p.name == name).unwrap();
         let both = [(at("1g.24gb+me.all"), 0), (at("1g.24gb"), 3)];
-        assert_eq!(check(model, &model.profiles, None, &both).unwrap_err().rule, Rule::Engines);
+        assert_eq!(
+            check(model, &model.profiles, None, model.max_gpu_instances, &both).unwrap_err().rule,
+            Rule::Engines
+        );
         let both = [(at("1g.24gb+me.all"), 0), (at("1g.24gb-me"), 3)];
-        assert_eq!(check(model, &model.profiles, None, &both), Ok(()));
+        assert_eq!(check(model, &model.profiles, None, model.max_gpu_instances, &both), Ok(()));
     }
 }

@@ -260,6 +260,8 @@ fn read_part(kind: &Kind<'_>, part: &Part) -> Result<Place, Violation> {
             Some(Thing::Share(position)) => Place::Share(position),
             _ => return Err(unknown("share", share)),
         },
-        Part::Fraction { milli, memory_mib } => Place::Fraction { milli: *milli, mib: *memory_mib },
+        Part::Fraction { milli, memory_mib, contexts } => {
+            Place::Fraction { milli: *milli, mib: *memory_mib, users: *contexts }
+        }
     })
 }

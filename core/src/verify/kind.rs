@@ -3,10 +3,12 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::put::Place;
 use super::{Rule, Violation};
-use crate::catalog::{Catalog, ComputeProfile, Model, Profile};
-use crate::fleet::{Gpu, Mode};
-use crate::workload::{Fraction, Resources};
+use crate::catalog::{Amounts, Catalog, ComputeProfile, Mechanism, Model, Offer, Profile, ShareType};
+use crate::error::Fault;
+use crate::fleet::{Gpu, Mode, SpaceKind};
+use crate::workload::{Fraction, MpsShare, Resources};
 
 /// Thousandths of a GPU.
 pub(super) const MILLI: u16 = 1000;
@@ -22,6 +24,11 @@ pub(super) struct Kind<'a> {
     pub(super) driver: Option<u32>,
     /// Usable memory of the GPU, where known.
     pub(super) memory_mib: Option<u32>,
+    /// The shares of the mode, and what they may not be beside.
+    pub(super) shares: Vec<ShareType>,
+    /// Most instances at once.
+    pub(super) max_instances: Option<u16>,
+    pub(super) amounts: Amounts,
     document: &'a Gpu,
 }
 
@@ -35,26 +42,24 @@ pub(super) enum Thing {
 
 impl<'a> Kind<'a> {
     pub(super) fn of(catalog: &'a Catalog, gpu: &'a Gpu) -> Result<Self, Violation> {
-        let unknown = || Violation::new(Rule::Unknown, "model", alloc::format!("no model `{}`", gpu.model));
-        let model = catalog.find(&gpu.model).ok_or_else(unknown)?;
+        let offer = catalog.offer(gpu).map_err(|e| {
+            let rule = match e.fault() {
+                Fault::UnknownModel(_) => Rule::Unknown,
+                Fault::ModeNotOffered { .. } => Rule::NotOffered,
+                _ => Rule::Document,
+            };
+            Violation::new(rule, e.path(), alloc::format!("{}", e.fault()))
+        })?;
+        let Offer { model, shares, max_instances, amounts } = offer;
         let profiles: &[Profile] = if gpu.profiles.is_empty() { &model.profiles } else { &gpu.profiles };
-        let offered = match gpu.mode {
-            Mode::Whole => true,
-            Mode::Mig => !profiles.is_empty(),
-            Mode::Shares => !model.share_types.is_empty(),
-        };
-        if !offered {
-            let text = alloc::format!("`{}` cannot be in mode `{}`", model.id, gpu.mode.name());
-            return Err(Violation::new(Rule::NotOffered, "mode", text));
-        }
         let driver = match &gpu.driver {
             None => None,
             Some(text) => Some(major(text).ok_or_else(|| {
                 Violation::new(Rule::Document, "driver", alloc::format!("`{text}` is not a driver version"))
             })?),
         };
-        let memory_mib = gpu.memory_mib.or_else(|| model.memory_mib_least());
-        Ok(Self { model, mode: gpu.mode, profiles, driver, memory_mib, document: gpu })
+        let memory_mib = amounts.memory_mib;
+        Ok(Self { model, mode: gpu.mode, profiles, driver, memory_mib, shares, max_instances, amounts, document: gpu })
     }
 
     /// Whether another GPU of the document is of this kind.
@@ -65,6 +70,7 @@ impl<'a> Kind<'a> {
             && own.driver == gpu.driver
             && own.memory_mib == gpu.memory_mib
             && own.profiles == gpu.profiles
+            && own.sharing == gpu.sharing
     }
 
     pub(super) fn profile(&self, position: usize) -> Option<&'a Profile> {
@@ -78,10 +84,10 @@ impl<'a> Kind<'a> {
     /// What a name means here. The device's own names come first; a name of the catalog
     /// means what has the same shape, since drivers round names differently.
     pub(super) fn named(&self, name: &str) -> Option<Thing> {
-        match self.mode {
-            Mode::Whole => None,
-            Mode::Shares => self.model.share_types.iter().position(|s| s.name == name).map(Thing::Share),
-            Mode::Mig => {
+        match self.mode.space() {
+            SpaceKind::Fluid => None,
+            SpaceKind::Uniform => self.shares.iter().position(|s| s.name == name).map(Thing::Share),
+            SpaceKind::Grid => {
                 if let Some(own) = self.profiles.iter().position(|p| p.name == name) {
                     return Some(Thing::Instance(own));
                 }
@@ -96,6 +102,12 @@ impl<'a> Kind<'a> {
                 self.profiles.iter().position(|p| p.shape() == shape).map(Thing::Instance)
             }
         }
+    }
+
+    /// Whether two shares are of one size.
+    pub(super) fn is_one_size(&self, a: usize, b: usize) -> bool {
+        let size = |i: usize| self.shares.get(i).map(|s| s.size.as_ref().unwrap_or(&s.name));
+        size(a) == size(b)
     }
 
     /// Whether the driver can create the profile.
@@ -126,7 +138,7 @@ impl<'a> Kind<'a> {
 
     /// Positions of the profiles with at least these amounts that the driver can create.
     pub(super) fn meeting(&self, least: &Resources) -> Vec<usize> {
-        if self.mode != Mode::Mig {
+        if self.mode.space() != SpaceKind::Grid || self.mode == Mode::VgpuMig {
             return Vec::new();
         }
         let all = self.profiles.iter().enumerate();
@@ -147,6 +159,49 @@ impl<'a> Kind<'a> {
         };
         let fits = mib == 0 || self.memory_mib.is_some_and(|has| mib <= has);
         fits.then_some((fraction.milli, mib))
+    }
+
+    /// How a place on this device is shared.
+    pub(super) fn mechanism(&self, place: Place) -> Mechanism {
+        match (self.mode, place) {
+            (Mode::Whole, Place::Whole) => Mechanism::Whole,
+            (Mode::Whole, _) => Mechanism::Fraction,
+            (Mode::Mig, Place::Compute { .. }) => Mechanism::MigCompute,
+            (Mode::Mig, _) => Mechanism::Mig,
+            (Mode::Vgpu | Mode::VgpuMixed, _) => Mechanism::Vgpu,
+            (Mode::VgpuMig, Place::Compute { profile, inner, .. })
+                if self.compute(profile, inner).is_some_and(|c| c.max_instances == Some(1)) =>
+            {
+                Mechanism::VgpuMig
+            }
+            (Mode::VgpuMig, _) => Mechanism::VgpuMigShared,
+            (Mode::Mps, _) if self.document.sharing.static_chunks.is_some() => Mechanism::MpsStatic,
+            (Mode::Mps, _) => Mechanism::Mps,
+            (Mode::TimeSlicing, _) => Mechanism::TimeSlicing,
+            (Mode::Shares, _) => Mechanism::Shares,
+            (Mode::Partitions, Place::Share(share))
+                if self.shares.get(share).is_some_and(|s| !s.name.ends_with("_nps1")) =>
+            {
+                Mechanism::PartitionNuma
+            }
+            (Mode::Partitions, _) => Mechanism::Partition,
+        }
+    }
+
+    /// Whether confidential computing is on.
+    pub(super) fn is_confidential(&self) -> bool {
+        self.document.sharing.confidential
+    }
+
+    /// A share of an MPS server in this device's amounts: compute rounded up to its units.
+    pub(super) fn clients(&self, share: &MpsShare) -> Option<(u16, u32, u16)> {
+        if self.mode != Mode::Mps || share.threads_percent > 100 {
+            return None;
+        }
+        let scaled = u32::from(share.threads_percent) * u32::from(self.amounts.compute_of_whole);
+        let fits = share.memory_mib == 0 || self.memory_mib.is_some_and(|has| share.memory_mib <= has);
+        let compute = u16::try_from(scaled.div_ceil(100)).ok()?;
+        fits.then_some((compute, share.memory_mib, share.contexts))
     }
 
     /// Cells of the placement axis.

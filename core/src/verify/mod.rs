@@ -132,6 +132,8 @@ rules! {
     Health = "health",
     /// The node does not meet the requirements.
     NodeSelector = "node_selector",
+    /// Tenants are kept apart less than the request accepts.
+    Isolation = "isolation",
     /// The model is not allowed.
     Model = "model",
     /// Two leases that keep away from each other share a node.
@@ -176,13 +178,18 @@ impl core::fmt::Display for Rule {
 
 /// The catalog with the models that the state brings along.
 fn catalog_of<'a>(catalog: &'a Catalog, state: &State) -> Result<Cow<'a, Catalog>, Violation> {
-    if state.models.is_empty() {
+    if state.models.is_empty() && state.boards.is_empty() {
         return Ok(Cow::Borrowed(catalog));
     }
     let mut own = catalog.clone();
     for (i, model) in state.models.iter().enumerate() {
         own.add(model.clone()).map_err(|e| {
             Violation::new(Rule::Document, alloc::format!("models[{i}].{}", e.path()), alloc::format!("{}", e.fault()))
+        })?;
+    }
+    for (i, board) in state.boards.iter().enumerate() {
+        own.add_board(board.clone()).map_err(|e| {
+            Violation::new(Rule::Document, alloc::format!("boards[{i}].{}", e.path()), alloc::format!("{}", e.fault()))
         })?;
     }
     Ok(Cow::Owned(own))

@@ -3,10 +3,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::kind::{Kind, MILLI, cells_of};
+use super::kind::{Kind, cells_of};
 use super::{Rule, device};
-use crate::catalog::ComputeProfile;
-use crate::fleet::Mode;
+use crate::catalog::{ComputeProfile, Profile};
+use crate::fleet::{Mode, SpaceKind};
 
 /// A lease, by position in what holds it, and its member.
 pub(super) type Owner = (usize, u32);
@@ -54,7 +54,7 @@ pub(super) enum Place {
     Instance { profile: usize, start: u16 },
     Compute { profile: usize, start: u16, inner: usize, inner_start: u16 },
     Share(usize),
-    Fraction { milli: u16, mib: u32 },
+    Fraction { milli: u16, mib: u32, users: u16 },
 }
 
 /// Why something cannot be put.
@@ -67,10 +67,10 @@ fn no<T>(rule: Rule, text: impl Into<String>) -> Result<T, Refused> {
 impl On {
     /// An unused GPU.
     pub(super) fn empty(mode: Mode) -> Self {
-        match mode {
-            Mode::Mig => Self::Grid(Vec::new()),
-            Mode::Shares => Self::Shares { share: 0, taken: 0 },
-            Mode::Whole => Self::Fluid { whole: false, milli: 0, mib: 0, users: 0 },
+        match mode.space() {
+            SpaceKind::Grid => Self::Grid(Vec::new()),
+            SpaceKind::Uniform => Self::Shares { share: 0, taken: 0 },
+            SpaceKind::Fluid => Self::Fluid { whole: false, milli: 0, mib: 0, users: 0 },
         }
     }
 
@@ -135,15 +135,18 @@ impl On {
                 put_piece(pieces, kind, profile, start, Hold::Shared(Vec::from([entry])), None)
             }
             (Self::Shares { share, taken }, Place::Share(asked)) => {
-                let most = kind.model.share_types.get(asked).map_or(0, |t| t.max_per_gpu);
-                if *taken > 0 && *share != asked {
-                    return no(Rule::Overlap, "the GPU holds shares of another type");
+                let most = kind.shares.get(asked).map_or(0, |t| t.max_per_gpu);
+                if *taken > 0 && !kind.is_one_size(*share, asked) {
+                    return no(Rule::Overlap, "the GPU holds shares of another size");
                 }
                 if *taken >= most {
                     return no(Rule::Amount, alloc::format!("all {most} shares are taken"));
                 }
                 (*share, *taken) = (asked, *taken + 1);
                 Ok(Vec::new())
+            }
+            (Self::Fluid { .. }, Place::Whole) if kind.mode != Mode::Whole => {
+                no(Rule::NotOffered, alloc::format!("a GPU in mode `{}` is not given whole", kind.mode.name()))
             }
             (Self::Fluid { whole, users, .. }, Place::Whole) => {
                 if *whole || *users > 0 {
@@ -152,18 +155,22 @@ impl On {
                 *whole = true;
                 Ok(Vec::new())
             }
-            (Self::Fluid { whole, milli, mib, users }, Place::Fraction { milli: m, mib: b }) => {
+            (Self::Fluid { whole, milli, mib, users }, Place::Fraction { milli: m, mib: b, users: n }) => {
                 if *whole {
                     return no(Rule::Overlap, "the GPU is in use as a whole");
                 }
-                if *milli + u32::from(m) > u32::from(MILLI) {
+                if *users + u32::from(n) > u32::from(kind.amounts.users) {
+                    let most = kind.amounts.users;
+                    return no(Rule::Amount, alloc::format!("{n} clients beside {users} of {most} are too many"));
+                }
+                if *milli + u32::from(m) > u32::from(kind.amounts.compute) {
                     return no(Rule::Amount, alloc::format!("{m} milli-GPU beside {milli} are too many"));
                 }
                 let total = u64::from(kind.memory_mib.unwrap_or(0));
                 if b > 0 && *mib + u64::from(b) > total {
                     return no(Rule::Amount, alloc::format!("{b} MiB beside {mib} of {total} MiB are too many"));
                 }
-                (*milli, *mib, *users) = (*milli + u32::from(m), *mib + u64::from(b), *users + 1);
+                (*milli, *mib, *users) = (*milli + u32::from(m), *mib + u64::from(b), *users + u32::from(n));
                 Ok(Vec::new())
             }
             _ => no(Rule::NotOffered, alloc::format!("a GPU in mode `{}` has no such part", kind.mode.name())),
@@ -183,7 +190,7 @@ impl On {
     fn check(&self, kind: &Kind<'_>, counts: impl Fn(&Piece) -> bool) -> Result<(), Refused> {
         let Self::Grid(pieces) = self else { return Ok(()) };
         let there: Vec<(usize, u16)> = pieces.iter().filter(|p| counts(p)).map(|p| (p.profile, p.start)).collect();
-        device::check(kind.model, kind.profiles, kind.driver, &there).map_err(|v| (v.rule, v.text))
+        device::check(kind.model, kind.profiles, kind.driver, kind.max_instances, &there).map_err(|v| (v.rule, v.text))
     }
 }
 
@@ -234,7 +241,7 @@ pub(super) fn check_inner(
     if !facts.placements.as_ref().is_some_and(|p| p.starts.contains(&start)) {
         return no(Rule::Start, alloc::format!("`{}` cannot start at {start}", facts.name));
     }
-    let slices = kind.profile(profile).map_or(0, |p| p.compute_slices);
+    let slices = kind.profile(profile).map_or(0, Profile::cells_inside);
     if u32::from(start) + u32::from(places(facts)) > u32::from(slices) {
         return no(Rule::ComputeSlices, alloc::format!("`{}` at {start} passes {slices} slices", facts.name));
     }

@@ -115,7 +115,7 @@ impl<'a> Search<'a, '_> {
             // With models named, what a member without a GPU asks for is not said.
             Ask::NodeOnly {} if !asked.models.is_empty() => Found::Unknown,
             Ask::NodeOnly {} => self.try_seat(seat(Vec::new())),
-            Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_) => {
+            Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_) | Ask::Mps(_) => {
                 let mut whole = Found::Nothing;
                 for gpu in gpus {
                     let Some(kind) = self.image.kind(gpu) else { continue };
@@ -194,7 +194,10 @@ impl<'a> Search<'a, '_> {
     }
 
     fn put(&mut self, seat: &Seat, before: &[(usize, On)]) -> bool {
-        let put = seat.parts.iter().all(|(gpu, place)| self.image.put(*gpu, *place, None).is_ok());
+        let put = seat.parts.iter().all(|(gpu, place)| {
+            let apart = self.image.kind(*gpu).is_some_and(|kind| self.asked.keeps_apart(kind, *place).is_ok());
+            apart && self.image.put(*gpu, *place, None).is_ok()
+        });
         put && before.iter().all(|(gpu, on)| {
             let within = match (self.image.gpus.get(*gpu), self.image.kind(*gpu)) {
                 (Some(found), Some(kind)) => found.on.check_used(kind).is_ok(),
@@ -265,7 +268,7 @@ impl<'a> Search<'a, '_> {
                 if self.work > WORK_MAX {
                     return Found::Unknown;
                 }
-                let done = is_twin && parts.last().is_some_and(|last| *last >= (*gpu, place));
+                let done = is_twin && parts.last().is_some_and(|last| *last > (*gpu, place));
                 if done || !self.still_fits(parts, (*gpu, place)) {
                     continue;
                 }

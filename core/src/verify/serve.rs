@@ -100,6 +100,7 @@ fn serves(image: &Image<'_>, asked: &Asked<'_>, member: &Member) -> Result<(), R
     let Some(ask) = asked.alternatives.get(position) else { return wrong("the request has no such alternative") };
     for (gpu, place) in &member.parts {
         let Some(kind) = image.kind(*gpu) else { return wrong("no such GPU") };
+        asked.keeps_apart(kind, *place)?;
         if !asked.allows(kind) {
             return Err((Rule::Model, alloc::format!("model `{}` is not allowed", kind.model.id)));
         }
@@ -111,7 +112,7 @@ fn serves(image: &Image<'_>, asked: &Asked<'_>, member: &Member) -> Result<(), R
     }
     match (ask, member.parts.as_slice()) {
         (Ask::NodeOnly {}, []) => Ok(()),
-        (Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_), [(gpu, place)]) => {
+        (Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_) | Ask::Mps(_), [(gpu, place)]) => {
             let met = image.kind(*gpu).is_some_and(|kind| ones(kind, ask).iter().any(|one| one.is_at(*place)));
             if met { Ok(()) } else { wrong("the part is another") }
         }

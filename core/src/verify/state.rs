@@ -9,7 +9,7 @@ use super::kind::{Kind, Thing};
 use super::put::{Hold, Inner, On, Owner, Piece, Place, check_inner};
 use super::{Rule, Violation, catalog_of};
 use crate::catalog::Catalog;
-use crate::fleet::{Gpu, Instance, Lease, Mode, Node, State, Usage};
+use crate::fleet::{Gpu, Instance, Lease, Node, SpaceKind, State, Usage};
 
 /// Checks a state: names and indices that are unique, instances at legal starts that are
 /// disjoint and within the limits of their GPU, leases on parts that are there and not
@@ -91,9 +91,11 @@ fn check_links(node: &Node) -> Result<(), Violation> {
 }
 
 fn load_instances(kind: &Kind<'_>, gpu: &Gpu) -> Result<On, Violation> {
-    if gpu.mode != Mode::Mig {
+    if gpu.mode.space() != SpaceKind::Grid {
         return match gpu.instances.first() {
-            Some(_) => Err(Violation::new(Rule::NotOffered, "instances", "only a GPU in MIG mode has instances")),
+            Some(_) => {
+                Err(Violation::new(Rule::NotOffered, "instances", "only a GPU that is cut into instances has any"))
+            }
             None => Ok(On::empty(gpu.mode)),
         };
     }

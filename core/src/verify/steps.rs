@@ -13,7 +13,7 @@ use super::put::{Hold, Inner, On, Owner, Piece, Place, Refused, check_inner, ove
 use super::serve::Member;
 use super::{Rule, Violation};
 use crate::decision::{Action, Decision, Step};
-use crate::fleet::{Mode, Usage};
+use crate::fleet::{Mode, SpaceKind, Usage};
 
 /// Marks what a step made and nobody has yet.
 const FRESH: Owner = (usize::MAX, u32::MAX);
@@ -85,6 +85,7 @@ impl Run<'_> {
         let (Some(kind), Some(found)) = (self.image.kind(gpu), self.image.gpus.get(gpu)) else {
             return bad("no such GPU");
         };
+        speaks_of_mode(kind, &step.action)?;
         let mut on = self.gpus.remove(&gpu).unwrap_or_else(|| found.on.clone());
         let disturbed = match &step.action {
             Action::CreateInstance { profile, profile_id, start, size } => {
@@ -98,6 +99,21 @@ impl Run<'_> {
             Action::CreateCompute { profile, profile_id, instance_start, start } => {
                 self.open_to(kind, gpu)?;
                 create_compute(kind, &mut on, (profile, *profile_id), *instance_start, *start)?
+            }
+            Action::CreateVgpu { vgpu, placement_id, instance_start: None } => {
+                let said = vgpu_at(kind, vgpu, *placement_id)?;
+                self.create(kind, gpu, &mut on, said)?
+            }
+            Action::CreateVgpu { vgpu, placement_id, instance_start: Some(start) } => {
+                self.open_to(kind, gpu)?;
+                create_compute(kind, &mut on, (vgpu, None), *start, *placement_id)?
+            }
+            Action::DestroyVgpu { vgpu, placement_id, instance_start: None } => {
+                let said = vgpu_at(kind, vgpu, *placement_id)?;
+                self.destroy(kind, gpu, &mut on, said, None)?
+            }
+            Action::DestroyVgpu { vgpu, placement_id, instance_start: Some(start) } => {
+                self.destroy_compute(kind, gpu, &mut on, vgpu, *start, *placement_id)?
             }
             Action::DestroyCompute { profile, instance_start, start, .. } => {
                 self.destroy_compute(kind, gpu, &mut on, profile, *instance_start, *start)?
@@ -122,7 +138,7 @@ impl Run<'_> {
     fn open_to(&self, kind: &Kind<'_>, gpu: usize) -> Result<(), Violation> {
         match self.image.closed(gpu) {
             Some(rule) => Err(Violation::new(rule, "", alloc::format!("{} takes nothing new", self.image.say(gpu)))),
-            None if kind.mode != Mode::Mig => bad("only a GPU in MIG mode has instances"),
+            None if kind.mode.space() != SpaceKind::Grid => bad("only a GPU that is cut into instances has any"),
             None => Ok(()),
         }
     }
@@ -326,6 +342,29 @@ impl Run<'_> {
     }
 }
 
+/// Whether a step is one of the GPU's mode: vGPUs are not made by MIG commands, nor the
+/// other way round.
+fn speaks_of_mode(kind: &Kind<'_>, action: &Action) -> Result<(), Violation> {
+    let fits = match action {
+        Action::CreateInstance { .. } | Action::DestroyInstance { .. } => kind.mode != Mode::VgpuMixed,
+        Action::CreateCompute { .. } | Action::DestroyCompute { .. } => kind.mode == Mode::Mig,
+        Action::CreateVgpu { instance_start, .. } | Action::DestroyVgpu { instance_start, .. } => {
+            kind.mode == if instance_start.is_some() { Mode::VgpuMig } else { Mode::VgpuMixed }
+        }
+        Action::Attach { .. } | Action::Detach { .. } => true,
+    };
+    if fits { Ok(()) } else { bad(alloc::format!("not a step on a GPU in mode `{}`", kind.mode.name())) }
+}
+
+/// A vGPU of a type at a placement id, in the words of an instance.
+fn vgpu_at<'a>(kind: &Kind<'_>, vgpu: &'a str, placement_id: u16) -> Result<Said<'a>, Violation> {
+    let Some(Thing::Instance(position)) = kind.named(vgpu) else {
+        return Err(Violation::new(Rule::NotOffered, "", alloc::format!("`{}` here has no `{vgpu}`", kind.model.id)));
+    };
+    let size = kind.profile(position).map_or(0, cells_of);
+    Ok(Said { profile: vgpu, profile_id: None, start: placement_id, size })
+}
+
 /// The profile that a step names, with the driver's id and the size that go with it.
 fn instance(kind: &Kind<'_>, said: Said<'_>) -> Result<usize, Violation> {
     let name = said.profile;
@@ -400,6 +439,6 @@ fn hand_over(kind: &Kind<'_>, on: &mut On, place: Place) -> Result<(), Refused> 
             }
             missing(alloc::format!("no free compute instance at {inner_start} inside {start}"))
         }
-        _ => missing(String::from("a GPU in MIG mode has only instances")),
+        _ => missing(String::from("a GPU that is cut into instances has nothing else")),
     }
 }

@@ -32,6 +32,7 @@ pub(super) fn value(kinds: &[Kind<'_>], asked: &Asked<'_>) -> u64 {
     match asked.alternatives.first() {
         Some(Ask::Gpus(gpus)) => PER_WHOLE_GPU * u64::from(gpus.count),
         Some(Ask::Fraction(fraction)) => u64::from(fraction.milli.div_ceil(MILLI_PER_CELL)).max(1),
+        Some(Ask::Mps(share)) => (u64::from(share.threads_percent) * 10).div_ceil(MILLI_PER_CELL.into()).max(1),
         Some(Ask::NodeOnly {}) | None => 1,
         Some(ask) => kinds.iter().filter(|k| asked.allows(k)).filter_map(|k| cells(k, ask)).min().unwrap_or(1),
     }

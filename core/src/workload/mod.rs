@@ -9,6 +9,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::Isolation;
 use crate::fleet::LinkKind;
 
 /// A request: `count` members, each of which gets one of the alternatives.
@@ -29,7 +30,7 @@ pub struct Workload {
     pub gang: bool,
     /// What one admitted member is worth in a batch. Absent: from the first alternative, the
     /// fewest cells that it covers on any kind of GPU of the fleet; 8 per whole GPU; a
-    /// fraction's thousandths over 125, rounded up; 1 where none of these applies.
+    /// fraction's or an MPS share's thousandths over 125, rounded up; 1 where none of these applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<u64>,
     /// Short for one alternative that is a named profile.
@@ -50,6 +51,12 @@ pub struct Workload {
     /// Models it may go to, by id or product name; empty: any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
+    /// The least isolation from other tenants that it accepts.
+    #[serde(default, skip_serializing_if = "Isolation::is_any")]
+    pub isolation: Isolation,
+    /// Only GPUs with confidential computing on.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub confidential: bool,
     /// How its members lie to each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub members: Option<Spread>,
@@ -87,6 +94,8 @@ pub enum Ask {
     Gpus(WholeGpus),
     /// A software fraction of one GPU.
     Fraction(Fraction),
+    /// A share of one GPU under CUDA MPS.
+    Mps(MpsShare),
     /// Several MIG instances of one node.
     Instances(Instances),
     /// Nothing but the node's CPU and memory.
@@ -177,6 +186,21 @@ pub struct Fraction {
     /// Parts per million of its memory, resolved per device, instead of MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_ppm: Option<u32>,
+}
+
+/// A share of one GPU under CUDA MPS: caps, kept by the MPS server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct MpsShare {
+    /// Active-thread percentage, 1 to 100.
+    pub threads_percent: u16,
+    /// Pinned device memory limit in MiB; 0: memory is not counted.
+    #[serde(default, skip_serializing_if = "is_zero_u32")]
+    pub memory_mib: u32,
+    /// Client contexts; a process may open several.
+    #[serde(default = "one_context", skip_serializing_if = "is_one_context")]
+    pub contexts: u16,
 }
 
 /// Several MIG instances for one member.
@@ -272,6 +296,14 @@ impl Workload {
     pub fn alternatives(&self) -> Vec<Ask> {
         self.profile.iter().cloned().map(Ask::Profile).chain(self.any_of.iter().cloned()).collect()
     }
+}
+
+fn one_context() -> u16 {
+    1
+}
+
+fn is_one_context(value: &u16) -> bool {
+    *value == 1
 }
 
 fn one() -> u32 {

@@ -4,14 +4,14 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Ask, Fraction, GpuLink, Instances, InstancesOn, Resources, WholeGpus, Workload};
-use crate::catalog::Profile;
+use super::{Ask, Fraction, GpuLink, Instances, InstancesOn, MpsShare, Resources, WholeGpus, Workload};
+use crate::catalog::{Catalog, Profile};
 use crate::error::{Fault, InputError};
-use crate::fleet::Mode;
+use crate::fleet::{Mode, SpaceKind};
 use crate::ids::{Id, ProfileId, SpecId};
 use crate::ledger::{Ledger, Spec};
 use crate::reason::Code;
-use crate::space::{DeviceAsk, MILLI, PPM, ppm};
+use crate::space::{DeviceAsk, Fluid, MILLI, PPM, Space, ppm};
 
 /// An alternative in the terms of one kind of device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,11 @@ impl<'a> Resolver<'a> {
             specs
                 .map(|(_, spec)| {
                     let allowed = allowed_models.is_empty() || allowed_models.contains(&spec.model().id.as_str());
-                    if allowed { on_spec(spec, ask) } else { Err(Code::ModelNotAllowed) }
+                    if !allowed {
+                        return Err(Code::ModelNotAllowed);
+                    }
+                    let found = on_spec(self.ledger.catalog(), spec, ask)?;
+                    self.isolated(workload, spec, found)
                 })
                 .collect()
         };
@@ -110,6 +114,36 @@ impl<'a> Resolver<'a> {
             alternatives: alternatives.iter().map(by_spec).collect(),
             node_only: alternatives.iter().map(|ask| *ask == Ask::NodeOnly {}).collect(),
         })
+    }
+
+    /// What of an ask keeps the tenant apart as the workload demands.
+    fn isolated(&self, workload: &Workload, spec: &Spec, ask: MemberAsk) -> Result<MemberAsk, Code> {
+        if workload.confidential && ask != MemberAsk::NodeOnly && !spec.sharing().confidential {
+            return Err(Code::ConfidentialOff);
+        }
+        if workload.isolation.is_any() {
+            return Ok(ask);
+        }
+        let holds =
+            |ask: &DeviceAsk| self.ledger.catalog().isolation(spec.mechanism(*ask)).is_at_least(&workload.isolation);
+        let kept = match ask {
+            MemberAsk::NodeOnly => MemberAsk::NodeOnly,
+            MemberAsk::One(asks) => MemberAsk::One(asks.into_iter().filter(holds).collect()),
+            MemberAsk::Whole(gpus) if holds(&DeviceAsk::Whole) => MemberAsk::Whole(gpus),
+            MemberAsk::Whole(_) => return Err(Code::IsolationTooWeak),
+            MemberAsk::Several(asks, on) => MemberAsk::Several(asks.into_iter().map(|a| a.filter(holds)).collect(), on),
+        };
+        match &kept {
+            MemberAsk::One(asks) if asks.is_empty() => Err(Code::IsolationTooWeak),
+            // One GPU has to offer them all; several may share them out.
+            MemberAsk::Several(asks, on)
+                if asks.iter().all(Option::is_none)
+                    || (*on == InstancesOn::SameGpu && asks.iter().any(Option::is_none)) =>
+            {
+                Err(Code::IsolationTooWeak)
+            }
+            _ => Ok(kept),
+        }
     }
 
     /// Checks one alternative by itself.
@@ -130,6 +164,7 @@ impl<'a> Resolver<'a> {
                 Err(InputError::new("gpus.count", Fault::OutOfRange { value: 0, min: 1, max: u32::MAX.into() }))
             }
             Ask::Fraction(fraction) => check_fraction(fraction),
+            Ask::Mps(share) => check_mps(share),
             Ask::AtLeast(least) if *least == Resources::default() => {
                 Err(InputError::new("at_least", Fault::Invalid(String::from("asks for nothing"))))
             }
@@ -144,14 +179,27 @@ impl<'a> Resolver<'a> {
     }
 
     /// The first thing on one device that an ask can be; for demand mixes.
-    pub fn device_ask(spec: &Spec, ask: &Ask) -> Option<DeviceAsk> {
-        match on_spec(spec, ask).ok()? {
+    pub fn device_ask(&self, spec: &Spec, ask: &Ask) -> Option<DeviceAsk> {
+        match on_spec(self.ledger.catalog(), spec, ask).ok()? {
             MemberAsk::One(asks) => asks.first().copied(),
             MemberAsk::Several(asks, _) => asks.into_iter().flatten().next(),
             MemberAsk::Whole(_) => Some(DeviceAsk::Whole),
             MemberAsk::NodeOnly => None,
         }
     }
+}
+
+fn check_mps(share: &MpsShare) -> Result<(), InputError> {
+    let range = |field: &str, value: u16, max: u64| {
+        Err(InputError::new(field, Fault::OutOfRange { value: value.into(), min: 1, max }))
+    };
+    if share.threads_percent == 0 || share.threads_percent > 100 {
+        return range("mps.threads_percent", share.threads_percent, 100);
+    }
+    if share.contexts == 0 {
+        return range("mps.contexts", 0, u16::MAX.into());
+    }
+    Ok(())
 }
 
 fn check_fraction(fraction: &Fraction) -> Result<(), InputError> {
@@ -172,18 +220,19 @@ fn check_fraction(fraction: &Fraction) -> Result<(), InputError> {
     Ok(())
 }
 
-fn on_spec(spec: &Spec, ask: &Ask) -> Result<MemberAsk, Code> {
+fn on_spec(catalog: &Catalog, spec: &Spec, ask: &Ask) -> Result<MemberAsk, Code> {
     match ask {
         Ask::NodeOnly {} => Ok(MemberAsk::NodeOnly),
-        Ask::Profile(name) => Ok(MemberAsk::One(Vec::from([named(spec, name)?]))),
+        Ask::Profile(name) => Ok(MemberAsk::One(Vec::from([named(catalog, spec, name)?]))),
         Ask::AtLeast(least) => {
             let fit = profiles_with(spec, least);
             if fit.is_empty() { Err(not_offered(spec)) } else { Ok(MemberAsk::One(fit)) }
         }
         Ask::Gpus(gpus) => whole(spec, gpus),
         Ask::Fraction(fraction) => Ok(MemberAsk::One(Vec::from([fraction_on(spec, fraction)?]))),
+        Ask::Mps(share) => Ok(MemberAsk::One(Vec::from([mps_on(spec, share)?]))),
         Ask::Instances(Instances { profiles, on }) => {
-            let asks: Vec<Result<DeviceAsk, Code>> = profiles.iter().map(|name| named(spec, name)).collect();
+            let asks: Vec<Result<DeviceAsk, Code>> = profiles.iter().map(|name| named(catalog, spec, name)).collect();
             let missing = asks.iter().find_map(|ask| ask.err());
             match missing {
                 // One GPU has to offer them all; several may share them out.
@@ -197,17 +246,20 @@ fn on_spec(spec: &Spec, ask: &Ask) -> Result<MemberAsk, Code> {
 /// A GPU in another mode could offer it after a change of mode; that is another reason
 /// than a model that never does.
 fn not_offered(spec: &Spec) -> Code {
-    if spec.mode() == Mode::Mig { Code::ProfileNotOffered } else { Code::ModeMismatch }
+    if spec.mode().space() == SpaceKind::Grid { Code::ProfileNotOffered } else { Code::ModeMismatch }
 }
 
-fn named(spec: &Spec, name: &str) -> Result<DeviceAsk, Code> {
+fn named(catalog: &Catalog, spec: &Spec, name: &str) -> Result<DeviceAsk, Code> {
     if let Some(ask) = spec.named(name) {
+        // Where vGPUs stand on GPU instances, nobody is given a bare instance.
+        if spec.mode() == Mode::VgpuMig && matches!(ask, DeviceAsk::Instance(_)) {
+            return Err(Code::ModeMismatch);
+        }
         return driver_allows(spec, ask).map(|()| ask);
     }
-    let model = spec.model();
-    let by_model = model.profiles.iter().any(|p| p.name == name || p.compute_instances.iter().any(|c| c.name == name))
-        || model.share_types.iter().any(|s| s.name == name);
-    Err(if by_model && spec.mode() != Mode::Mig { Code::ModeMismatch } else { Code::ProfileNotOffered })
+    // A name of the model in another mode: the GPU would have to change.
+    let is_elsewhere = catalog.offers_beside(&spec.model().id, spec.mode(), name);
+    Err(if is_elsewhere { Code::ModeMismatch } else { Code::ProfileNotOffered })
 }
 
 fn driver_allows(spec: &Spec, ask: DeviceAsk) -> Result<(), Code> {
@@ -222,7 +274,7 @@ fn driver_allows(spec: &Spec, ask: DeviceAsk) -> Result<(), Code> {
 /// Profiles with at least these amounts, smallest first. A figure that is not known does
 /// not satisfy.
 fn profiles_with(spec: &Spec, least: &Resources) -> Vec<DeviceAsk> {
-    if spec.grid().is_none() {
+    if spec.grid().is_none() || spec.mode() == Mode::VgpuMig {
         return Vec::new();
     }
     let mut fit: Vec<((u16, u16, u32), DeviceAsk)> = Vec::new();
@@ -261,7 +313,10 @@ fn has_at_least(spec: &Spec, profile: &Profile, least: &Resources) -> bool {
 }
 
 fn whole(spec: &Spec, gpus: &WholeGpus) -> Result<MemberAsk, Code> {
-    let crate::space::Space::Fluid(fluid) = spec.space() else { return Err(Code::ModeMismatch) };
+    if spec.grid().is_some() {
+        return Err(Code::ParentPartitioned);
+    }
+    let fluid = fluid_in(spec, Mode::Whole)?;
     match (gpus.memory_mib, fluid.memory_mib()) {
         (Some(_), None) => Err(Code::MemoryUnknown),
         (Some(least), Some(has)) if has < least => Err(Code::InsufficientMemory),
@@ -274,7 +329,7 @@ fn whole(spec: &Spec, gpus: &WholeGpus) -> Result<MemberAsk, Code> {
 }
 
 fn fraction_on(spec: &Spec, fraction: &Fraction) -> Result<DeviceAsk, Code> {
-    let crate::space::Space::Fluid(fluid) = spec.space() else { return Err(Code::ModeMismatch) };
+    let fluid = fluid_in(spec, Mode::Whole)?;
     let asks_memory = fraction.memory_mib > 0 || fraction.memory_ppm.is_some();
     let mib = match (fluid.memory_mib(), fraction.memory_ppm) {
         (None, _) if asks_memory => return Err(Code::MemoryUnknown),
@@ -287,5 +342,25 @@ fn fraction_on(spec: &Spec, fraction: &Fraction) -> Result<DeviceAsk, Code> {
     if fluid.memory_mib().is_some_and(|total| mib > total) {
         return Err(Code::InsufficientMemory);
     }
-    Ok(DeviceAsk::Fraction { milli: fraction.milli, mib })
+    Ok(DeviceAsk::Fraction { milli: fraction.milli, mib, users: 1 })
+}
+
+/// A share of an MPS server; the percentage is resolved on the device, rounded up.
+fn mps_on(spec: &Spec, share: &MpsShare) -> Result<DeviceAsk, Code> {
+    let fluid = fluid_in(spec, Mode::Mps)?;
+    match fluid.memory_mib() {
+        None if share.memory_mib > 0 => Err(Code::MemoryUnknown),
+        Some(total) if share.memory_mib > total => Err(Code::InsufficientMemory),
+        _ => {
+            let milli = fluid.amounts().units(share.threads_percent * 10);
+            Ok(DeviceAsk::Fraction { milli, mib: share.memory_mib, users: share.contexts })
+        }
+    }
+}
+
+fn fluid_in(spec: &Spec, mode: Mode) -> Result<&Fluid, Code> {
+    match spec.space() {
+        Space::Fluid(fluid) if spec.mode() == mode => Ok(fluid),
+        _ => Err(Code::ModeMismatch),
+    }
 }

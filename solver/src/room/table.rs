@@ -2,7 +2,7 @@
 //! steps of the greatest common divisor of what is asked.
 
 use slicewise_core::ids::IdVec;
-use slicewise_core::space::{DeviceAsk, Fluid, FluidState, MILLI};
+use slicewise_core::space::{DeviceAsk, Fluid, FluidState};
 
 use super::SlotPrices;
 use crate::ids::SlotId;
@@ -37,7 +37,7 @@ impl Table {
         for (slot, ask) in asks {
             match ask {
                 DeviceAsk::Whole => whole = Some(*slot),
-                DeviceAsk::Fraction { milli, mib } if *milli > 0 || *mib > 0 => {
+                DeviceAsk::Fraction { milli, mib, .. } if *milli > 0 || *mib > 0 => {
                     sizes.push((*slot, u32::from(*milli), *mib))
                 }
                 _ => {}
@@ -48,7 +48,7 @@ impl Table {
         let counts_memory = sizes.iter().any(|(.., mib)| *mib > 0);
         let fractions = sizes.into_iter().map(|(s, milli, mib)| (s, milli / step_milli, mib / step_mib)).collect();
         let mib = if counts_memory { fluid.memory_mib().unwrap_or(0) / step_mib } else { 0 };
-        let milli = u32::from(MILLI) / step_milli;
+        let milli = u32::from(fluid.amounts().compute) / step_milli;
         Self { fluid: fluid.clone(), whole, fractions, step_milli, step_mib, milli_max: milli, mib_max: mib }
     }
 

@@ -164,7 +164,7 @@ fn fractions(dice: &mut Dice) -> Vec<Part> {
     while placed.iter().sum::<u16>() > target {
         placed.swap_remove(dice.below(placed.len()));
     }
-    placed.into_iter().map(|milli| Part::Fraction { milli, memory_mib: 0 }).collect()
+    placed.into_iter().map(|milli| Part::Fraction { milli, memory_mib: 0, contexts: 1 }).collect()
 }
 
 /// Requests of one member, as the mix has them.

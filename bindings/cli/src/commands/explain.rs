@@ -101,8 +101,8 @@ fn place(placement: &Placement) -> String {
             format!("{compute_profile} at {compute_start} inside {profile} at {start} on {at}")
         }
         Part::Share { share } => format!("one {share} on {at}"),
-        Part::Fraction { milli, memory_mib: 0 } => format!("{milli} thousandths of {at}"),
-        Part::Fraction { milli, memory_mib } => format!("{milli} thousandths and {memory_mib} MiB of {at}"),
+        Part::Fraction { milli, memory_mib: 0, .. } => format!("{milli} thousandths of {at}"),
+        Part::Fraction { milli, memory_mib, .. } => format!("{milli} thousandths and {memory_mib} MiB of {at}"),
     }
 }
 
@@ -146,6 +146,10 @@ fn remedy_line(remedy: &Remedy) -> String {
     }
 }
 
+fn inside(instance_start: Option<u16>) -> String {
+    instance_start.map_or_else(String::new, |start| format!(" inside the instance at {start}"))
+}
+
 fn action(action: &Action) -> String {
     match action {
         Action::CreateInstance { profile, start, .. } => format!("create {profile} at {start}"),
@@ -155,6 +159,12 @@ fn action(action: &Action) -> String {
         }
         Action::DestroyCompute { profile, start, instance_start, .. } => {
             format!("destroy {profile} at {start} inside the instance at {instance_start}")
+        }
+        Action::CreateVgpu { vgpu, placement_id, instance_start } => {
+            format!("create {vgpu} at placement id {placement_id}{}", inside(*instance_start))
+        }
+        Action::DestroyVgpu { vgpu, placement_id, instance_start } => {
+            format!("destroy {vgpu} at placement id {placement_id}{}", inside(*instance_start))
         }
         Action::Attach { lease, member } => format!("hand over to {lease} member {member}"),
         Action::Detach { lease, member } => format!("take from {lease} member {member}"),

@@ -9,6 +9,7 @@ mod layouts;
 mod place;
 mod plan;
 mod verify;
+mod vgpu_types;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ pub enum Command {
     Explain(explain::Explain),
     /// Check a state, a decision or a plan from anywhere.
     Verify(verify::Verify),
+    /// Show the vGPU types of a board.
+    VgpuTypes(vgpu_types::VgpuTypes),
     /// Write nvidia-smi commands, mig-parted configurations or documents.
     Export(export::Export),
 }
@@ -54,6 +57,7 @@ impl Command {
             Self::Plan(c) => c.run(),
             Self::Explain(c) => c.run(),
             Self::Verify(c) => c.run(),
+            Self::VgpuTypes(c) => c.run(),
             Self::Export(c) => c.run(),
         }
     }

@@ -6,8 +6,8 @@ use std::fmt;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use slicewise_core::catalog::Model;
-use slicewise_core::fleet::{Gpu, Lease, Mode, Node, State};
+use slicewise_core::catalog::{Board, Model};
+use slicewise_core::fleet::{Gpu, Lease, Mode, Node, Sharing, State};
 use slicewise_core::workload::Workload;
 
 use super::error::ReadError;
@@ -34,6 +34,9 @@ pub struct Document {
     /// Models that add to or override the built-in catalog.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Model>,
+    /// vGPU boards that add to or override the built-in ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub boards: Vec<Board>,
     /// The nodes, in the order that breaks ties.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
@@ -77,9 +80,15 @@ pub struct GpuRow {
     /// How many.
     #[serde(default = "one")]
     pub count: u32,
-    /// In MIG mode.
+    /// Short for `mode: mig`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mig: bool,
+    /// How they are shared; absent: as `mig` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Settings of the mode.
+    #[serde(default)]
+    pub sharing: Sharing,
     /// Name of the node they are on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
@@ -109,7 +118,7 @@ impl Document {
                 extend(node, &row);
             }
         }
-        State { version: self.version, models: self.models, nodes, leases: self.leases }
+        State { version: self.version, models: self.models, boards: self.boards, nodes, leases: self.leases }
     }
 }
 
@@ -128,19 +137,20 @@ fn extend(node: &mut Node, row: &GpuRow) {
     let explicit = node.gpus.iter().any(|g| g.index.is_some());
     let mut free =
         node.gpus.iter().zip(0..).map(|(g, at)| g.index.unwrap_or(at)).max().map_or(0, |i| i.saturating_add(1));
-    let mode = if row.mig { Mode::Mig } else { Mode::Whole };
+    let mode = row.mode.unwrap_or(if row.mig { Mode::Mig } else { Mode::Whole });
     for _ in 0..row.count {
         let index = explicit.then_some(free);
         free = free.saturating_add(1);
-        let gpu = Gpu { index, model: row.model.clone(), mode, driver: row.driver.clone(), ..Gpu::default() };
+        let (model, driver, sharing) = (row.model.clone(), row.driver.clone(), row.sharing.clone());
+        let gpu = Gpu { index, model, mode, driver, sharing, ..Gpu::default() };
         node.gpus.push(gpu);
     }
 }
 
 impl From<State> for Document {
     fn from(state: State) -> Self {
-        let State { version, models, nodes, leases } = state;
-        Self { version, models, nodes, leases, ..Self::default() }
+        let State { version, models, boards, nodes, leases } = state;
+        Self { version, models, boards, nodes, leases, ..Self::default() }
     }
 }
 

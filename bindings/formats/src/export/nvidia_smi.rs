@@ -57,10 +57,10 @@ fn own_computes(steps: &[Step]) -> Own<'_> {
 
 fn rank(action: &Action) -> u8 {
     match action {
-        Action::DestroyCompute { .. } => 0,
+        Action::DestroyCompute { .. } | Action::DestroyVgpu { .. } => 0,
         Action::DestroyInstance { .. } => 1,
         Action::CreateInstance { .. } => 2,
-        Action::CreateCompute { .. } => 3,
+        Action::CreateCompute { .. } | Action::CreateVgpu { .. } => 3,
         Action::Attach { .. } | Action::Detach { .. } => 4,
     }
 }
@@ -85,7 +85,10 @@ fn command(step: &Step, own: &Own<'_>) -> Option<Command> {
             destroy_compute(gpu, profile, *instance_start, *start),
             create_compute(gpu, profile, *profile_id, *instance_start, *start),
         ),
-        Action::Attach { .. } | Action::Detach { .. } => return None,
+        // The hypervisor makes vGPUs as it starts a machine.
+        Action::CreateVgpu { .. } | Action::DestroyVgpu { .. } | Action::Attach { .. } | Action::Detach { .. } => {
+            return None;
+        }
     };
     Some(Command { node: step.node.clone(), run, undo })
 }
