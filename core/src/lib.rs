@@ -11,6 +11,7 @@ pub mod fleet;
 pub mod ids;
 pub mod ledger;
 pub mod place;
+pub mod perf;
 pub mod plan;
 pub mod reason;
 pub mod space;
