@@ -8,6 +8,7 @@ mod import;
 mod layouts;
 mod place;
 mod plan;
+mod timeshare;
 mod verify;
 
 use std::path::PathBuf;
@@ -38,6 +39,8 @@ pub enum Command {
     Explain(explain::Explain),
     /// Check a state, a decision or a plan from anywhere.
     Verify(verify::Verify),
+    /// Share one GPU in time: what each resident gets, and which scheduler keeps every promise.
+    Timeshare(timeshare::TimeshareArgs),
     /// Write nvidia-smi commands, mig-parted configurations or documents.
     Export(export::Export),
 }
@@ -54,6 +57,7 @@ impl Command {
             Self::Plan(c) => c.run(),
             Self::Explain(c) => c.run(),
             Self::Verify(c) => c.run(),
+            Self::Timeshare(c) => c.run(),
             Self::Export(c) => c.run(),
         }
     }

@@ -6,6 +6,7 @@ mod locate;
 mod requests;
 mod schema;
 mod text;
+mod timeshare;
 mod value;
 
 pub use envelope::{Document, GpuRow, SCHEMA, Schema, read_state, write_document, write_state, write_state_yaml};
@@ -15,4 +16,5 @@ pub(crate) use requests::csv_error;
 pub use requests::{Request, read_requests};
 pub use schema::schema;
 pub use text::read;
+pub use timeshare::read_timeshare;
 pub(crate) use text::{Syntax, read_all, strip_bom, syntax, yaml_text};

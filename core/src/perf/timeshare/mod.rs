@@ -2,9 +2,9 @@
 //! scheduler keeps everyone's promise.
 //!
 //! * [`Timeshare`] is the document: residents, scheduler, slice.
-//! * [`closed`] has the guarantees by formula, [`simulate`](mod@simulate) measures the same
+//! * [`closed`] has the guarantees by formula ([`turns`], [`priority`]), [`simulate`](mod@simulate) measures the same
 //!   figures event by event and knows none of the formulas.
-//! * [`choose`](mod@choose) searches scheduler, slice and weights, or proves that none does.
+//! * [`choose`](mod@choose) searches scheduler, slice and [`weights`], or proves that none does.
 //! * [`crate::verify::timeshare`] derives a choice or a refusal again.
 //!
 //! # The model
@@ -31,12 +31,12 @@ pub mod choose;
 pub mod closed;
 mod demand;
 mod document;
-mod priority;
+pub mod priority;
 pub mod simulate;
-mod turns;
-mod weights;
+pub mod turns;
+pub mod weights;
 
-//pub use choose::{Answer, Choice, Failing, Limit, Refusal, choose};
+pub use choose::{Answer, Choice, Failing, Limit, Refusal, choose};
 pub use closed::{Bounds, P99, bounds, keeps, overhead_ppm};
 pub use demand::{Demand, Resident, Sla};
 pub use document::{Search, Timeshare};

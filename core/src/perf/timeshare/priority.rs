@@ -152,8 +152,10 @@ pub(super) fn regime(residents: &[Resident], setting: &Setting, at: usize) -> (b
     let (Some(level), Some(demand)) = (level(residents, setting, at), residents.get(at).and_then(|r| r.demand)) else {
         return (true, true);
     };
-    let free = level.free(0);
-    (response(&level, &demand, free.max(1)).is_some(), fits(&level, &demand, free))
+    match level.free(0) {
+        0 => (false, false),
+        free => (response(&level, &demand, free).is_some(), fits(&level, &demand, free)),
+    }
 }
 
 /// The longest time in which best effort never rests.
