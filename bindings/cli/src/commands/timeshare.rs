@@ -110,7 +110,11 @@ impl TimeshareArgs {
         };
         let runs = self.simulated(&document, &choice.setting).map_err(|e| Failure::input(&text, &e))?;
         let output = self.output(&document, &choice, &runs);
-        if self.json { io::print_json(&output)? } else { io::print(&render(&document, &output))? }
+        if self.json {
+            io::print_json(&output)?
+        } else {
+            io::print(&render(&document, &output))?
+        }
         Ok(ExitCode::SUCCESS)
     }
 
@@ -133,8 +137,7 @@ impl TimeshareArgs {
             closed_form: *bounds,
             simulated: figures(runs, at),
         };
-        let residents: Vec<Row<'_>> =
-            document.residents.iter().zip(&choice.bounds).enumerate().map(row).collect();
+        let residents: Vec<Row<'_>> = document.residents.iter().zip(&choice.bounds).enumerate().map(row).collect();
         let slas_kept = residents.iter().all(|r| r.sla_kept);
         let load = |r: &Resident| r.demand.map(|d| (d.burst_us * 1_000_000).checked_div(d.period_us).unwrap_or(0));
         let chosen = self.choose || document.scheduler.is_none();
@@ -216,7 +219,8 @@ fn render(document: &Timeshare, output: &Output<'_>) -> String {
     if let Some(load) = output.load_ppm {
         let _ = writeln!(text, "the jobs ask for {} of the GPU", percent(load));
     }
-    let mut rows = table(&["resident", "share", "measured", "p99 wait us", "measured", "worst us", "measured", "promise"]);
+    let mut rows =
+        table(&["resident", "share", "measured", "p99 wait us", "measured", "worst us", "measured", "promise"]);
     let wait = |bound: Option<u64>| bound.map_or_else(|| "unbounded".to_string(), |w| w.to_string());
     let seen = |wait: Option<u64>| wait.map_or_else(|| "-".to_string(), |w| w.to_string());
     for (row, resident) in output.residents.iter().zip(&document.residents) {
@@ -238,6 +242,10 @@ fn render(document: &Timeshare, output: &Output<'_>) -> String {
         ]);
     }
     let Simulation { runs, seed, horizon_us, overhead_ppm, .. } = output.simulation;
-    let _ = writeln!(text, "{rows}\nmeasured in {runs} runs of {horizon_us} us from seed {seed}; switching took {}", percent(overhead_ppm));
+    let _ = writeln!(
+        text,
+        "{rows}\nmeasured in {runs} runs of {horizon_us} us from seed {seed}; switching took {}",
+        percent(overhead_ppm)
+    );
     text
 }

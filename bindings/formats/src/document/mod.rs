@@ -16,5 +16,5 @@ pub(crate) use requests::csv_error;
 pub use requests::{Request, read_requests};
 pub use schema::schema;
 pub use text::read;
-pub use timeshare::read_timeshare;
 pub(crate) use text::{Syntax, read_all, strip_bom, syntax, yaml_text};
+pub use timeshare::read_timeshare;

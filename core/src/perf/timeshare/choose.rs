@@ -244,8 +244,11 @@ fn too_short(bounds: &Bounds, sla: &Sla) -> [Option<Fault>; 2] {
     };
     [
         share.map(|least| (Limit::LeastSharePpm, least, Some(bounds.share_ppm))),
-        unbounded(Limit::WaitWorstUs, sla.wait_worst_us, bounds.wait_worst_us)
-            .or(unbounded(Limit::WaitP99Us, sla.wait_p99_us, bounds.wait_p99_us)),
+        unbounded(Limit::WaitWorstUs, sla.wait_worst_us, bounds.wait_worst_us).or(unbounded(
+            Limit::WaitP99Us,
+            sla.wait_p99_us,
+            bounds.wait_p99_us,
+        )),
     ]
 }
 

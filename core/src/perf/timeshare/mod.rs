@@ -83,14 +83,8 @@ pub enum Scheduler {
 
 impl Scheduler {
     /// All of them, in the order that breaks ties between equal overheads.
-    pub const ALL: [Self; 6] = [
-        Self::BestEffort,
-        Self::EqualShare,
-        Self::FixedShare,
-        Self::WeightedFair,
-        Self::Priority,
-        Self::Preemptive,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::BestEffort, Self::EqualShare, Self::FixedShare, Self::WeightedFair, Self::Priority, Self::Preemptive];
 
     /// The name on the wire.
     pub fn name(self) -> &'static str {

@@ -118,7 +118,14 @@ pub(super) fn bounds(residents: &[Resident], setting: &Setting, at: usize) -> Op
     }
     let wait = wait_worst_us.filter(|w| *w < u64::MAX);
     let wait_worst_us = wait;
-    Some(Bounds { share_ppm, wait_worst_us, wait_p99_us: wait, p99: P99::UpperBound, p99_band_us: wait, response_worst_us })
+    Some(Bounds {
+        share_ppm,
+        wait_worst_us,
+        wait_p99_us: wait,
+        p99: P99::UpperBound,
+        p99_band_us: wait,
+        response_worst_us,
+    })
 }
 
 fn response(level: &Level<'_>, demand: &Demand, free: u64) -> Option<u64> {

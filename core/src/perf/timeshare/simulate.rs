@@ -70,7 +70,9 @@ pub fn simulate(residents: &[Resident], setting: &Setting, phases: &[u64], horiz
     }
     let mut queues = Queues::new(residents, phases, horizon_us);
     match setting.scheduler {
-        Scheduler::EqualShare => slots::run(&mut queues, setting, &alloc::vec![1; residents.len()], residents.len() as u64),
+        Scheduler::EqualShare => {
+            slots::run(&mut queues, setting, &alloc::vec![1; residents.len()], residents.len() as u64)
+        }
         Scheduler::FixedShare => {
             let shares: Vec<u64> = residents.iter().map(|r| r.shares).collect();
             slots::run(&mut queues, setting, &shares, setting.max_vgpus);

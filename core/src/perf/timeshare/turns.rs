@@ -51,7 +51,14 @@ pub(super) fn bounds(residents: &[Resident], setting: &Setting, at: usize) -> Op
     let Some(demand) = resident.demand else {
         let (wait, p99) = (Some(turn.gap), if setting.scheduler.is_slotted() { P99::Exact } else { P99::UpperBound });
         let band = if p99 == P99::Exact { Some(0) } else { wait };
-        return Some(Bounds { share_ppm, wait_worst_us: wait, wait_p99_us: wait, p99, p99_band_us: band, response_worst_us: None });
+        return Some(Bounds {
+            share_ppm,
+            wait_worst_us: wait,
+            wait_p99_us: wait,
+            p99,
+            p99_band_us: band,
+            response_worst_us: None,
+        });
     };
     let fits = fits(&demand, turn);
     let mut wait = fits.then_some(turn.gap);

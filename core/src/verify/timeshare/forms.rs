@@ -157,7 +157,13 @@ fn ranked(residents: &[Resident], setting: &Setting, at: usize) -> Option<Form> 
         return Some(Form { share_ppm, worst: None, p99: None, band: None, exact: false, response: None });
     }
     let others = residents.iter().any(|r| r.priority != own.priority);
-    let begun = if !others { 0 } else if interrupts { c } else { q + c };
+    let begun = if !others {
+        0
+    } else if interrupts {
+        c
+    } else {
+        q + c
+    };
     let away = beside * (q + c) + c;
     let sum: u64 = costs.iter().map(|(_, cost)| cost).sum();
     let reach = |work: u64| {

@@ -38,7 +38,10 @@ pub fn choice(document: &Timeshare, choice: &Choice) -> Result<(), Violation> {
     let weighted = setting.scheduler == Scheduler::WeightedFair;
     let weights = if weighted { setting.weights.iter().all(|w| *w > 0) } else { setting.weights == given.weights };
     if !weights || setting.weights.len() != document.residents.len() {
-        return said("setting.weights", "one weight above zero for each resident is needed, the document's own but for weighted fair".into());
+        return said(
+            "setting.weights",
+            "one weight above zero for each resident is needed, the document's own but for weighted fair".into(),
+        );
     }
     if choice.bounds.len() != document.residents.len() {
         return Err(Violation::new(Rule::Figure, "bounds", "one entry for each resident is needed"));
@@ -127,13 +130,14 @@ fn slices(document: &Timeshare, scheduler: Scheduler) -> (u64, u64) {
 /// What was promised and what there is, if that is less.
 fn missed(resident: &Resident, form: &Form, limit: Limit) -> Option<(u64, Option<u64>)> {
     let sla = &resident.sla;
-    let (needed, had, kept): (u64, Option<u64>, fn(u64, u64) -> bool) = match limit {
-        Limit::LeastSharePpm => (sla.least_share_ppm?, Some(form.share_ppm), |needed, had| had >= needed),
-        Limit::WaitWorstUs => (sla.wait_worst_us?, form.worst, |needed, had| had <= needed),
-        Limit::WaitP99Us => (sla.wait_p99_us?, form.p99, |needed, had| had <= needed),
+    let (needed, had) = match limit {
+        Limit::LeastSharePpm => (sla.least_share_ppm?, Some(form.share_ppm)),
+        Limit::WaitWorstUs => (sla.wait_worst_us?, form.worst),
+        Limit::WaitP99Us => (sla.wait_p99_us?, form.p99),
         Limit::SumOfSharesPpm | Limit::SumOfTurnsUs => return None,
     };
-    (!had.is_some_and(|had| kept(needed, had))).then_some((needed, had))
+    let kept = had.is_some_and(|had| if limit == Limit::LeastSharePpm { had >= needed } else { had <= needed });
+    (!kept).then_some((needed, had))
 }
 
 /// A reason holds with each of its slices.
