@@ -205,6 +205,20 @@ fn a_shared_gpu_is_measured_and_chosen() {
     assert!(shown.starts_with("chosen: ") && shown.contains("desktop-1") && shown.contains("kept"), "{shown}");
 }
 
+/// `docs/timeshare.md` shows what the commands print.
+#[test]
+fn the_page_on_time_sharing_shows_what_is_printed() {
+    let docs = std::fs::read_to_string(root().join("docs/timeshare.md")).unwrap();
+    for (file, choose) in [("busy", false), ("busy", true), ("impossible", false)] {
+        let path = root().join(format!("examples/timeshare/{file}.yaml"));
+        let mut args = vec!["timeshare", path.to_str().unwrap()];
+        args.extend(choose.then_some("--choose"));
+        let printed = slicewise(&args).stdout;
+        let lines: Vec<String> = String::from_utf8_lossy(&printed).lines().map(|l| l.trim_end().to_string()).collect();
+        assert!(docs.contains(&lines.join("\n")), "{}", lines.join("\n"));
+    }
+}
+
 #[test]
 fn promises_that_nothing_keeps_are_refused_with_slices() {
     let file = root().join("examples/timeshare/impossible.yaml");

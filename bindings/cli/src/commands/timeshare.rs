@@ -206,7 +206,7 @@ fn render(document: &Timeshare, output: &Output<'_>) -> String {
     let how = if output.chosen { "chosen: " } else { "" };
     let _ = writeln!(
         text,
-        "{how}{}, slice {} us, switch {} us, overhead at most {}",
+        "{how}{}, slice {} us, switch {} us: {} goes into switching with everyone busy",
         setting.scheduler.name(),
         setting.slice_us,
         setting.switch_us,

@@ -17,7 +17,7 @@ use crate::error::{Fault, InputError};
 use queue::Queues;
 
 /// Most jobs and turns of a run: what it holds in memory.
-const EVENTS_MAX: u64 = 20_000_000;
+const EVENTS_MAX: u64 = 4_000_000;
 
 /// What a resident got.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
