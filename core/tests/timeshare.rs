@@ -77,6 +77,9 @@ proptest! {
                 prop_assert!(measured.wait_worst_us.unwrap_or(0) <= worst, "{at}: {measured:?} {bound:?}");
                 prop_assert!(bound.wait_p99_us.unwrap() <= worst);
             }
+            if let Some(response) = bound.response_worst_us {
+                prop_assert!(measured.response_worst_us.unwrap_or(0) <= response, "{at}: {measured:?} {bound:?}");
+            }
             if residents[at].demand.is_none() {
                 let promised = u128::from(bound.share_ppm) * u128::from(horizon) / u128::from(WHOLE_PPM);
                 let got = u128::from(run.residents[at].ran_us + edge(&residents, &setting, &residents[at]));

@@ -28,6 +28,8 @@ pub struct Measured {
     pub waits: Vec<u64>,
     /// Waits that had not ended at the horizon, as long as they were then.
     pub open: Vec<u64>,
+    /// Longest time from a job's arrival to its end, of those that ended.
+    pub response_worst_us: Option<u64>,
 }
 
 /// What a run gave.
@@ -53,6 +55,8 @@ pub struct Figures {
     pub wait_p99_us: Option<u64>,
     /// Longest wait; one that had not ended counts as long as it was.
     pub wait_worst_us: Option<u64>,
+    /// Longest time from a job's arrival to its end; absent: none ended.
+    pub response_worst_us: Option<u64>,
     /// Waits counted.
     pub waits: u64,
 }
@@ -103,9 +107,11 @@ pub fn phases_of(residents: &[Resident], seed: u64) -> Vec<u64> {
 pub fn figures(runs: &[Run], at: usize) -> Figures {
     let mut waits = Vec::new();
     let mut shares = Vec::new();
+    let mut response_worst_us = None;
     for run in runs {
         let Some(measured) = run.residents.get(at) else { continue };
         shares.push(ppm_down(measured.ran_us, run.horizon_us));
+        response_worst_us = response_worst_us.max(measured.response_worst_us);
         waits.extend(measured.waits.iter().chain(&measured.open));
     }
     waits.sort_unstable();
@@ -113,6 +119,7 @@ pub fn figures(runs: &[Run], at: usize) -> Figures {
         share_ppm: shares.into_iter().min().unwrap_or(0),
         wait_p99_us: percentile(&waits, 99),
         wait_worst_us: waits.last().copied(),
+        response_worst_us,
         waits: waits.len() as u64,
     }
 }

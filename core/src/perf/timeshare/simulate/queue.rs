@@ -112,7 +112,8 @@ impl Queues {
         let Some((burst, _)) = queue.job else { return };
         queue.left = queue.left.saturating_sub(time);
         if queue.left == 0 && time > 0 {
-            queue.pending.pop_front();
+            let response = queue.pending.pop_front().map(|arrival| now - arrival);
+            queue.measured.response_worst_us = queue.measured.response_worst_us.max(response);
             if let Some(next) = queue.pending.front() {
                 queue.left = burst;
                 queue.ready = Some(*next);
