@@ -11,7 +11,7 @@
 //! the slices not too long for any wait are a first part, found by halving; if any slice keeps
 //! all promises, the last of that part does. The percentile of slots follows no such order, as
 //! it goes by the greatest common divisor of period and cycle: there every slice is a piece.
-//! Of weighted fair see [`weights`](super::weights).
+//! Of weighted fair see [`weights`].
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;

@@ -1,4 +1,4 @@
-//! Guarantees by formula. [`turns`](super::turns) and [`priority`](super::priority) have the
+//! Guarantees by formula. [`turns`] and [`priority`] have the
 //! formulas; what no formula bounds is `None`, never a figure.
 
 use alloc::vec::Vec;

@@ -16,7 +16,7 @@
 //!   `F = B + I(F) + ⌈b / q⌉ (k (q + c) + c) + b` is at most `p`; `F` is the worst response.
 //! * Worst wait otherwise, if `b (q + k (q + c) + c) ≤ q p (1 − ρ)`: the same line with `I`
 //!   replaced by `Σ C + ρ S`, that is `(B + Σ C + k (q + c) + c) / (1 − ρ)`. It bounds every
-//!   later job of a backlog too, as in [`turns`](super::turns).
+//!   later job of a backlog too, as in [`turns`].
 //! * Share: `(1 − Σ (C + c) / p)`, of which equals have `q / ((k + 1) (q + c))` each; with
 //!   someone in `H` always busy nothing is left.
 //! * p99: the worst wait, an upper bound.
