@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use serde::Serialize;
+use slicewise::perf::timeshare::Timeshare;
 use slicewise::{State, Workload, formats};
 
 use crate::failure::Failure;
@@ -44,6 +45,11 @@ impl Text {
     /// The requests in it.
     pub fn requests(&self) -> Result<Vec<Workload>, Failure> {
         formats::read_requests(&self.name, &self.content).map_err(|e| Failure::read(self, &e))
+    }
+
+    /// How a GPU is shared in time.
+    pub fn timeshare(&self) -> Result<Timeshare, Failure> {
+        formats::read_timeshare(&self.name, &self.content).map_err(|e| Failure::read(self, &e))
     }
 
     /// A JSON value in it.

@@ -174,3 +174,87 @@ fn the_two_node_example_runs() {
 fn failures_have_their_exit_codes(#[case] args: &[&str], #[case] code: i32) {
     assert_eq!(slicewise(args).status.code(), Some(code));
 }
+
+fn busy() -> String {
+    root().join("examples/timeshare/busy.yaml").to_str().unwrap().into()
+}
+
+/// At 85 % load the setting that is chosen keeps promises that best effort does not.
+#[test]
+fn a_shared_gpu_is_measured_and_chosen() {
+    let best_effort = json(&["timeshare", &busy(), "--json"]);
+    assert_eq!((&best_effort["scheduler"], &best_effort["slas_kept"]), (&"best_effort".into(), &false.into()));
+    let chosen = json(&["timeshare", &busy(), "--choose", "--seed", "7", "--horizon-us", "2000000", "--json"]);
+    assert_eq!((&chosen["verdict"], &chosen["slas_kept"]), (&"admit".into(), &true.into()));
+    for answer in [&best_effort, &chosen] {
+        assert!(answer["load_ppm"].as_u64().unwrap().abs_diff(850_000) < 1_000);
+        for row in answer["residents"].as_array().unwrap() {
+            for word in ["share_ppm", "wait_p99_us", "wait_worst_us"] {
+                assert_eq!(row[word], row["closed_form"][word]);
+            }
+            let (bound, seen) = (&row["wait_worst_us"], row["simulated"]["wait_worst_us"].as_u64().unwrap());
+            assert!(bound.as_u64().is_none_or(|b| seen <= b), "{row}");
+        }
+    }
+    let p99 = |answer: &Value| answer["residents"][0]["simulated"]["wait_p99_us"].as_u64().unwrap();
+    assert!(p99(&chosen) < p99(&best_effort), "{chosen}\n{best_effort}");
+    let again = json(&["timeshare", &busy(), "--choose", "--seed", "7", "--horizon-us", "2000000", "--json"]);
+    assert_eq!(chosen, again);
+    let shown = slicewise(&["timeshare", &busy(), "--choose"]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.starts_with("chosen: ") && shown.contains("desktop-1") && shown.contains("kept"), "{shown}");
+}
+
+/// `docs/timeshare.md` shows what the commands print.
+#[test]
+fn the_page_on_time_sharing_shows_what_is_printed() {
+    let docs = std::fs::read_to_string(root().join("docs/timeshare.md")).unwrap();
+    for (file, choose) in [("busy", false), ("busy", true), ("impossible", false)] {
+        let path = root().join(format!("examples/timeshare/{file}.yaml"));
+        let mut args = vec!["timeshare", path.to_str().unwrap()];
+        args.extend(choose.then_some("--choose"));
+        let printed = slicewise(&args).stdout;
+        let lines: Vec<String> = String::from_utf8_lossy(&printed).lines().map(|l| l.trim_end().to_string()).collect();
+        assert!(docs.contains(&lines.join("\n")), "{}", lines.join("\n"));
+    }
+}
+
+#[test]
+fn promises_that_nothing_keeps_are_refused_with_slices() {
+    let file = root().join("examples/timeshare/impossible.yaml");
+    let out = slicewise(&["timeshare", file.to_str().unwrap(), "--json"]);
+    assert_eq!(out.status.code(), Some(5));
+    let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(answer["refusals"][0]["scheduler"], "equal_share");
+    let failing = &answer["refusals"][0]["failing"];
+    assert_eq!((&failing[0]["resident"], &failing[0]["slice_to_us"]), (&"train".into(), &1_800.into()));
+    assert_eq!((&failing[1]["resident"], &failing[1]["limit"]), (&"chat".into(), &"wait_worst_us".into()));
+    let out = slicewise(&["timeshare", file.to_str().unwrap()]);
+    let shown = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(shown.contains("train needs a share of 48.00 %, gets at most 47.36 %"), "{shown}");
+}
+
+#[rstest]
+#[case::nobody("residents: []", "residents: a shared GPU needs at least one resident")]
+#[case::slice("residents: [{ name: a }]\nslice_us: 0", "slice_us: 0 is out of range 1000..=30000")]
+#[case::negative("residents: [{ name: a, demand: { burst_us: -1, period_us: 5 } }]", "residents[0].demand.burst_us")]
+#[case::field("residents: [{ name: a, wieght: 2 }]", "residents[0].wieght")]
+#[case::scheduler("residents: [{ name: a }]\nscheduler: fair", "scheduler: unknown value `fair`")]
+#[case::schema("residents: [{ name: a }]\nschema: v2", "schema: unknown schema `v2`")]
+#[case::list("[]", "expected a document with `residents`")]
+fn shared_gpus_with_faults_are_refused(#[case] text: &str, #[case] says: &str) {
+    let file = scratch(&format!("shared-{}.yaml", says.len()), text);
+    let out = slicewise(&["timeshare", &file, "--json"]);
+    assert_eq!(out.status.code(), Some(3));
+    let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(errors.contains(says), "{errors}");
+}
+
+#[test]
+fn a_horizon_that_no_run_holds_is_an_error() {
+    for horizon in ["0", "99999999999999"] {
+        let out = slicewise(&["timeshare", &busy(), "--horizon-us", horizon]);
+        assert_eq!(out.status.code(), Some(3));
+        assert!(String::from_utf8_lossy(&out.stderr).contains("horizon_us"));
+    }
+}

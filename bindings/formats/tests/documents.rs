@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rstest::rstest;
 use slicewise_core::fleet::{Gpu, Instance, Lease, Link, LinkKind, Mode, Nic, Node, Part, Placement, State, Usage};
-use slicewise_formats::{locate, read_requests, read_state, schema, write_state, write_state_yaml};
+use slicewise_formats::{locate, read_requests, read_state, read_timeshare, schema, write_state, write_state_yaml};
 
 const DOCUMENT: &str = include_str!("../fixtures/document.json");
 
@@ -86,6 +86,25 @@ fn faults_found_later_can_be_placed() {
     let (line, column) = locate(DOCUMENT, "nodes[0].gpus[1].model").unwrap();
     let at = DOCUMENT.lines().nth(line - 1).unwrap();
     assert!(at[column - 1..].starts_with("\"a100-80gb\"}"), "{at}");
+}
+
+#[rstest]
+#[case::nobody("{\"residents\": []}", "residents", (1, 15))]
+#[case::range("residents:\n- name: a\n  demand: { burst_us: 0, period_us: 9 }\n", "residents[0].demand.burst_us", (3, 23))]
+#[case::unknown("residents:\n- name: a\n  sla: { share: 1 }\n", "residents[0].sla.share", (3, 17))]
+#[case::negative("residents:\n- name: a\nslice_us: -1\n", "slice_us", (3, 11))]
+#[case::twice("residents: [{ name: a }, { name: a }]", "residents[1].name", (1, 34))]
+fn shared_gpus_have_faults_with_a_place(#[case] text: &str, #[case] path: &str, #[case] at: (usize, usize)) {
+    let error = read_timeshare("file", text).unwrap_err();
+    assert_eq!((error.path(), error.line(), error.column()), (path, Some(at.0), Some(at.1)), "{error}");
+}
+
+#[test]
+fn shared_gpus_are_read_from_both_syntaxes() {
+    let yaml = "residents:\n- { name: a, demand: { burst_us: 1, period_us: 9 } }\nscheduler: weighted_fair\n";
+    let json =
+        r#"{"residents": [{"name": "a", "demand": {"burst_us": 1, "period_us": 9}}], "scheduler": "weighted_fair"}"#;
+    assert_eq!(read_timeshare("y", yaml).unwrap(), read_timeshare("j", json).unwrap());
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use slicewise_core::catalog::Catalog;
-use slicewise_formats::{Kind, Options, Source, import, locate, read_requests, read_state, write_state};
+use slicewise_formats::{
+    Kind, Options, Source, import, locate, read_requests, read_state, read_timeshare, write_state,
+};
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| Catalog::built_in().unwrap());
 
@@ -121,6 +123,7 @@ proptest! {
         }
         if kinds.is_empty() {
             drop(read_state("f", &text));
+            drop(read_timeshare("f", &text));
             if let Err(error) = read_requests("f", &text) {
                 let _ = locate(&text, error.path());
             }

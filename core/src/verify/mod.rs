@@ -20,6 +20,7 @@ mod refusal;
 mod serve;
 mod state;
 mod steps;
+pub mod timeshare;
 mod worth;
 
 use alloc::borrow::Cow;
@@ -168,6 +169,12 @@ rules! {
     Bound = "bound",
     /// The gap is not the distance to the bound.
     Gap = "gap",
+    /// A setting is not one that may be chosen.
+    Setting = "setting",
+    /// A figure is not what its formula gives.
+    Figure = "figure",
+    /// A promise is not kept.
+    Promise = "promise",
 }
 
 impl core::fmt::Display for Rule {

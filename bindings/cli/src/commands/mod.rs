@@ -8,6 +8,7 @@ mod import;
 mod layouts;
 mod place;
 mod plan;
+mod timeshare;
 mod verify;
 mod vgpu_types;
 
@@ -41,6 +42,8 @@ pub enum Command {
     Verify(verify::Verify),
     /// Show the vGPU types of a board.
     VgpuTypes(vgpu_types::VgpuTypes),
+    /// Share one GPU in time: what each resident gets, and which scheduler keeps every promise.
+    Timeshare(timeshare::TimeshareArgs),
     /// Write nvidia-smi commands, mig-parted configurations or documents.
     Export(export::Export),
 }
@@ -58,6 +61,7 @@ impl Command {
             Self::Explain(c) => c.run(),
             Self::Verify(c) => c.run(),
             Self::VgpuTypes(c) => c.run(),
+            Self::Timeshare(c) => c.run(),
             Self::Export(c) => c.run(),
         }
     }

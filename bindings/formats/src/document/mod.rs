@@ -6,6 +6,7 @@ mod locate;
 mod requests;
 mod schema;
 mod text;
+mod timeshare;
 mod value;
 
 pub use envelope::{Document, GpuRow, SCHEMA, Schema, read_state, write_document, write_state, write_state_yaml};
@@ -16,3 +17,4 @@ pub use requests::{Request, read_requests};
 pub use schema::schema;
 pub use text::read;
 pub(crate) use text::{Syntax, read_all, strip_bom, syntax, yaml_text};
+pub use timeshare::read_timeshare;
