@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod place;
 pub mod plan;
 pub mod reason;
+pub mod serving;
 pub mod space;
 pub mod verify;
 pub mod workload;
