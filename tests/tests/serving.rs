@@ -122,7 +122,8 @@ fn every_latency_is_within_its_objective_and_every_rate_is_reached() {
         // A point that meets its limit exactly, or has a process too many, is not used.
         assert!(own().all(|i| (i.batch, i.processes, i.latency_us) == (8, 2, 40_000)));
     }
-    assert_eq!((found.gpus, found.bound, found.verified), (4, 4, true));
+    let best = oracle(&[([100, 210, 330, 410, 700], 1_650), ([0, 90, 150, 0, 300], 240)]);
+    assert_eq!((found.gpus, found.bound, found.verified), (best, best, true));
 }
 
 #[test]
@@ -245,6 +246,45 @@ fn requests_that_are_not_well_formed_name_the_field() {
     assert_eq!(with(&|r| r.targets[1].rate_milli = 1_000_000_000), "targets[1].rate_milli");
 }
 
+/// Fourteen segments that only fit two on a GPU, proved in several ways.
+#[test]
+fn certificates_prove_what_they_are_worth() {
+    let catalog = Catalog::built_in().unwrap();
+    let request = request(points("net", &[(3, 100)]), vec![target("net", 1_400)]);
+    let prices = |all: &[(&str, u64)]| {
+        let price = |(name, price): &(&str, u64)| ProfilePrice { profile: (*name).into(), price: *price };
+        GpuProof::Prices(all.iter().map(price).collect())
+    };
+    let split = |on: &SplitOn, most: u64, fewer: GpuProof, more: GpuProof| GpuProof::Split {
+        on: on.clone(),
+        most,
+        fewer: Box::new(fewer),
+        more: Box::new(more),
+    };
+    let segments = SplitOn::Segments { model: "net".into(), profile: "3g.40gb".into() };
+    let pairs = SplitOn::Gpus { layout: vec!["3g.40gb".into(), "3g.40gb".into()] };
+    let slices = prices(&[("1g.10gb", 1), ("2g.20gb", 2), ("3g.40gb", 3), ("4g.40gb", 4), ("7g.80gb", 7)]);
+    let (threes, nothing) = (prices(&[("3g.40gb", 1)]), prices(&[]));
+    let cases = [
+        // 14 × 3 ÷ 7, and 14 ÷ 2.
+        (slices.clone(), 6),
+        (threes.clone(), 7),
+        (nothing.clone(), 0),
+        // Without the fourteenth the rate is not reached.
+        (split(&segments, 13, nothing.clone(), threes.clone()), 7),
+        (split(&segments, 13, threes.clone(), nothing.clone()), 0),
+        (split(&segments, 14, threes.clone(), threes.clone()), 7),
+        // Twelve on six GPUs and two that are alone; or seven GPUs are there already.
+        (split(&pairs, 6, threes.clone(), nothing.clone()), 7),
+        (split(&pairs, 6, slices.clone(), nothing.clone()), 6),
+        (split(&pairs, 5, threes.clone(), nothing.clone()), 6),
+        (split(&pairs, 4, threes.clone(), split(&pairs, 7, slices, nothing)), 6),
+    ];
+    for (certificate, gpus) in cases {
+        assert_eq!(verify::serving_bound(&catalog, &request, &certificate), Ok(gpus), "{certificate:?}");
+    }
+}
+
 /// Maximal layouts, written down by hand: how many of each size.
 const A100: ([u16; 5], &[[u64; 5]]) = (
     [1, 2, 3, 4, 7],
@@ -317,10 +357,10 @@ fn model() -> impl Strategy<Value = ([u64; 5], u64)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(150), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(60), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn small_cases_take_the_fewest_gpus_of_all_ways(models in proptest::collection::vec(model(), 1..4)) {
+    fn small_cases_take_the_fewest_gpus_of_all_ways(models in proptest::collection::vec(model(), 1..3)) {
         let named = |i: usize| format!("m{i}");
         let points = models.iter().enumerate().flat_map(|(i, (throughputs, _))| {
             let measured = A100.0.iter().zip(throughputs).filter(|(_, t)| **t > 0);

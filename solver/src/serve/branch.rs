@@ -130,3 +130,49 @@ pub fn leaf(facts: &Facts<'_>, prices: &BySize<u64>) -> GpuProof {
 pub fn empty_pool(facts: &Facts<'_>) -> Pool {
     (0..facts.jobs.len()).map(TargetId::from_index).map(|_| Vec::new()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Backend;
+    use crate::serve::ServeBudget;
+    use crate::serve::facts::{Job, Shape, Size};
+    use slicewise_core::serving::{Point, Target};
+
+    /// Two triangles: of three sizes any two go together, never all three, and none with
+    /// those of the other triangle. One segment of each: three GPUs in fractions, each
+    /// pair half; four in whole. No published model is so awkward.
+    #[test]
+    fn a_gap_that_prices_leave_is_closed() {
+        let size = |i: u16| Size { name: format!("{i}g"), slices: i + 1 };
+        let pairs = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)];
+        let shape = |(a, b): (usize, usize)| {
+            let counts = (0..6).map(|i| u64::from(i == a || i == b)).collect();
+            Shape { counts, places: vec![(SizeId::from_index(a), 0), (SizeId::from_index(b), 4)] }
+        };
+        let point =
+            Point { model: "m".into(), compute_slices: 1, batch: 1, processes: 1, throughput_milli: 10, latency_us: 1 };
+        let targets: Vec<Target> =
+            (0..6).map(|i| Target { model: format!("m{i}"), rate_milli: 10, slo_us: 100 }).collect();
+        let job = |(i, target)| Job { target, points: (0..6).map(|s| (s == i).then_some(&point)).collect() };
+        let facts = Facts {
+            gpu: "odd",
+            sizes: (0..6).map(size).collect(),
+            shapes: pairs.into_iter().map(shape).collect(),
+            jobs: targets.iter().enumerate().map(job).collect(),
+        };
+        let pricer = Pricer { facts: &facts, budget: ServeBudget::default(), backend: Backend::default() };
+        let mut pool = empty_pool(&facts);
+        let root = pricer.price(&Ranges::default(), &mut pool, u64::MAX);
+        assert_eq!(root.bound, 3);
+        let whole = facts.jobs.ids().map(|t| facts.sizes.ids().map(|s| u64::from(s.index() == t.index())).collect());
+        let start = pack(&facts, whole.collect(), &root.prices);
+        assert!(start.count() == 4 && start.is_right(&facts));
+        for (splits, bound) in [(0, 3), (400, 4)] {
+            let mut tree = Tree::new(&pricer, &mut pool, start.clone(), splits);
+            let (proof, proved) = tree.grow(&Ranges::default(), 4, 0);
+            assert_eq!((proved, tree.best.count()), (bound, 4));
+            assert_eq!(matches!(proof, GpuProof::Split { .. }), bound == 4);
+        }
+    }
+}

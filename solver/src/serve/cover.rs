@@ -192,9 +192,8 @@ mod tests {
                 };
                 prop_assert_eq!(u128::from(sum(|c| c.price)), price);
                 prop_assert!(sum(|c| c.throughput) >= rate);
-                prop_assert!(choices.iter().enumerate().all(|(i, c)| {
-                    (c.least..=c.most).contains(&counts[SizeId::from_index(i)])
-                }));
+                let is_within = |(i, c): (usize, &Choice)| (c.least..=c.most).contains(&counts[SizeId::from_index(i)]);
+                prop_assert!(choices.iter().enumerate().all(is_within));
             }
         }
 

@@ -45,7 +45,7 @@ pub struct ServeBudget {
 
 impl Default for ServeBudget {
     fn default() -> Self {
-        Self { nodes: 2_000, rounds: 100, work: 50_000, splits: 400 }
+        Self { nodes: 500, rounds: 100, work: 50_000, splits: 400 }
     }
 }
 
