@@ -137,9 +137,12 @@ impl Pricer<'_> {
             }
             last = Some(prices);
             if !is_new {
-                // Rounded prices cannot prove more than the program is worth.
-                let worth: u64 = self.facts.jobs.ids().map(|t| fine(at(positions + t.index()))).sum();
-                enough = enough.min(worth.saturating_sub(FINE / 1000).div_ceil(FINE));
+                // Rounded prices cannot prove more than the program is worth. Limits on GPUs
+                // are worth something too, and are left out here.
+                if ranges.gpus.is_empty() {
+                    let worth: u64 = self.facts.jobs.ids().map(|t| fine(at(positions + t.index()))).sum();
+                    enough = enough.min(worth.saturating_sub(FINE / 1000).div_ceil(FINE));
+                }
                 break;
             }
         }
