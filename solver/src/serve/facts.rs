@@ -171,8 +171,11 @@ fn job<'a>(request: &'a Serving, sizes: &IdVec<SizeId, Size>, target: &'a Target
     Job { target, points: sizes.iter().map(|(_, size)| best(size)).collect() }
 }
 
+/// Sizes and shapes.
+type Cuts = (IdVec<SizeId, Size>, IdVec<ShapeId, Shape>);
+
 /// Sizes and shapes of a model.
-fn cut(model: &Model) -> Result<(IdVec<SizeId, Size>, IdVec<ShapeId, Shape>), InputError> {
+fn cut(model: &Model) -> Result<Cuts, InputError> {
     let grid = Grid::of(model, &[], None);
     let mut base: BTreeMap<u16, ProfileId> = BTreeMap::new();
     for (id, row) in grid.rows().iter().filter(|(_, row)| row.base && !row.starts.is_empty()) {

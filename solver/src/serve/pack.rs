@@ -37,7 +37,7 @@ pub fn trim(facts: &Facts<'_>, solution: &mut Solution) {
             let own = u128::from(facts.jobs[target].throughput(size));
             let counts = &mut solution.segments[target];
             let over = reach(facts, target, counts).saturating_sub(rate);
-            let spare = if own == 0 { u64::MAX } else { u64::try_from(over / own).unwrap_or(u64::MAX) };
+            let spare = over.checked_div(own).and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX);
             counts[size] = counts[size].saturating_sub(spare);
         }
     }
