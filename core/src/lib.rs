@@ -14,6 +14,7 @@ pub mod perf;
 pub mod place;
 pub mod plan;
 pub mod reason;
+pub mod serving;
 pub mod space;
 pub mod verify;
 pub mod workload;

@@ -39,3 +39,15 @@ id!(
     /// A column: a pattern on a room.
     ColumnId
 );
+id!(
+    /// An inference model that is to be served.
+    TargetId
+);
+id!(
+    /// A base profile, by rising compute slices.
+    SizeId
+);
+id!(
+    /// A maximal multiset of base profiles.
+    ShapeId
+);

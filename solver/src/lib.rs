@@ -24,7 +24,9 @@ mod report;
 mod room;
 mod round;
 mod search;
+mod serve;
 
 pub use budget::{Backend, PlanBudget, Progress};
 pub use error::PlanError;
 pub use plan::{plan, plan_with};
+pub use serve::{ServeBudget, serve, serve_with};

@@ -6,6 +6,7 @@
 //! * [`mod@import`]: listings of `nvidia-smi`, mig-parted, Kubernetes and traces become a
 //!   [`State`](slicewise_core::fleet::State).
 //! * [`export`]: decisions and fleets become commands and configurations.
+//! * [`serving`]: tables of measured inference points and of scenarios.
 //!
 //! ```
 //! use slicewise_core::catalog::Catalog;
@@ -31,9 +32,11 @@ pub mod document;
 pub mod export;
 pub mod import;
 mod quantity;
+pub mod serving;
 
 pub use document::{
     Document, GpuRow, ReadError, locate, read, read_requests, read_state, read_timeshare, schema, write_document,
     write_state, write_state_yaml,
 };
 pub use import::{ImportError, ImportFault, Imported, Kind, Options, Source, import};
+pub use serving::{Scenarios, read_points, read_scenarios};

@@ -27,9 +27,11 @@
 
 mod engine;
 mod error;
+mod serve;
 
 pub use engine::{Engine, EngineBuilder};
 pub use error::Error;
+pub use serve::serve;
 pub use slicewise_core::catalog::{self, Catalog, Model, Profile};
 pub use slicewise_core::decision::{Action, Decision, Explanation, Move, Proof, Reason, Remedy, Site, Step, Verdict};
 pub use slicewise_core::error::{Fault, InputError};
@@ -41,9 +43,10 @@ pub use slicewise_core::perf;
 pub use slicewise_core::place::{Budget, MixEntry, Policy, Term};
 pub use slicewise_core::plan::{BoundOf, BoundSource, Certificate, Method, Objective, Plan};
 pub use slicewise_core::reason::Code;
+pub use slicewise_core::serving::{self, Deployment, Served, Serving};
 pub use slicewise_core::space;
 pub use slicewise_core::verify;
 pub use slicewise_core::workload::{self, Ask, Workload};
 pub use slicewise_formats as formats;
 pub use slicewise_formats::{read_requests, read_state, read_timeshare, write_state};
-pub use slicewise_solver::{Backend, PlanBudget, PlanError, Progress};
+pub use slicewise_solver::{Backend, PlanBudget, PlanError, Progress, ServeBudget, serve_with};

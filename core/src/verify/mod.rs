@@ -18,6 +18,7 @@ mod plan;
 mod put;
 mod refusal;
 mod serve;
+mod serving;
 mod state;
 mod steps;
 pub mod timeshare;
@@ -33,6 +34,7 @@ use crate::fleet::State;
 pub use bound::{Admitted, recompute_bound};
 pub use decision::decision;
 pub use plan::plan;
+pub use serving::{serving, serving_bound, serving_refusal};
 pub use state::state;
 pub use worth::value_of;
 
@@ -163,6 +165,12 @@ rules! {
     Gang = "gang",
     /// A lease says other terms than its request.
     Terms = "terms",
+    /// No such point was measured, or its processes are too many.
+    Point = "point",
+    /// A latency that is not below its limit.
+    Latency = "latency",
+    /// Segments that do not add up to the rate.
+    Rate = "rate",
     /// A total is not the sum of what it counts.
     Total = "total",
     /// A bound is tighter than what proves it.

@@ -8,6 +8,7 @@ mod import;
 mod layouts;
 mod place;
 mod plan;
+mod serve;
 mod timeshare;
 mod verify;
 mod vgpu_types;
@@ -36,6 +37,8 @@ pub enum Command {
     Place(place::Place),
     /// Plan a batch of requests at once, with a bound on how good any plan could be.
     Plan(plan::PlanBatch),
+    /// Find the fewest GPUs that serve inference models within their latency objectives.
+    Serve(serve::Serve),
     /// Say why a request does not fit and what would help.
     Explain(explain::Explain),
     /// Check a state, a decision or a plan from anywhere.
@@ -58,6 +61,7 @@ impl Command {
             Self::Decide(c) => c.run(),
             Self::Place(c) => c.run(),
             Self::Plan(c) => c.run(),
+            Self::Serve(c) => c.run(),
             Self::Explain(c) => c.run(),
             Self::Verify(c) => c.run(),
             Self::VgpuTypes(c) => c.run(),
