@@ -41,7 +41,8 @@ pub fn serving(catalog: &Catalog, request: &Serving, deployment: &Deployment) ->
                 *sum = sum.saturating_add(u128::from(segment.throughput_milli));
             }
         }
-        device::check(case.model, &case.model.profiles, None, &placed).map_err(|v| v.within(&at))?;
+        device::check(case.model, &case.model.profiles, None, case.model.max_gpu_instances, &placed)
+            .map_err(|v| v.within(&at))?;
     }
     for (i, (target, reached)) in request.targets.iter().zip(&reached).enumerate() {
         if *reached < u128::from(target.rate_milli) {

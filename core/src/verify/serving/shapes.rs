@@ -51,7 +51,7 @@ impl Shapes {
             for next in starts.iter().filter(|(_, start)| from.is_none_or(|from| *start > from)) {
                 let mut larger = set.clone();
                 larger.push(*next);
-                if device::check(model, &model.profiles, None, &larger).is_ok() {
+                if device::check(model, &model.profiles, None, model.max_gpu_instances, &larger).is_ok() {
                     open.push(larger);
                 }
             }
