@@ -143,7 +143,7 @@ fn xml_of_a_mixed_node() {
     let [mig, whole] = &imported.state.nodes[0].gpus[..] else { panic!("two GPUs") };
     let layout: Vec<_> = mig.instances.iter().map(|i| (i.profile.as_str(), i.id, i.usage)).collect();
     assert_eq!(layout, [("3g.40gb", Some(1), Usage::Busy), ("1g.20gb", Some(9), Usage::Busy)]);
-    assert_eq!((whole.model.as_str(), whole.mode, whole.memory_mib), ("nvidia-l40s", Mode::Whole, Some(45466)));
+    assert_eq!((whole.model.as_str(), whole.mode, whole.memory_mib), ("l40s", Mode::Whole, Some(45466)));
     let lease = &imported.state.leases[0];
     assert_eq!((lease.placements[0].gpu, &lease.placements[0].part), (Some(1), &Part::Whole));
     let idle = read(Kind::SmiXml, text, &Options { idle: true, ..Options::default() }).unwrap();
