@@ -10,6 +10,7 @@ pub mod error;
 pub mod fleet;
 pub mod ids;
 pub mod ledger;
+pub mod perf;
 pub mod place;
 pub mod plan;
 pub mod reason;

@@ -1,0 +1,10 @@
+//! How much memory a model needs, what happens when tenants are promised more than there
+//! is, and how likely it is that they want it at once.
+
+mod exceed;
+mod oversubscribe;
+mod size;
+
+pub use exceed::{Exceed, Usage, UsageBin, admitted, exceed};
+pub use oversubscribe::{Mechanism, Pressed, Relief, relief};
+pub use size::{Fit, Item, ModelMemory, Optimizer, Precision, ProfileFit, Size, Task, fits, size};

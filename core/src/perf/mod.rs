@@ -1,0 +1,15 @@
+//! What a placement is predicted to deliver. Predictions are ranges in integers; they
+//! rank and warn, and never decide what is legal: the spaces do that.
+
+mod fixed;
+mod params;
+mod range;
+
+pub mod interference;
+pub mod memory;
+pub mod overhead;
+pub mod scaling;
+
+pub use fixed::PPM;
+pub use params::{Class, Figure, Override, Parameters, Status};
+pub use range::Range;
