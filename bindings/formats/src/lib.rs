@@ -33,7 +33,7 @@ pub mod import;
 mod quantity;
 
 pub use document::{
-    Document, GpuRow, ReadError, locate, read, read_requests, read_state, schema, write_document, write_state,
-    write_state_yaml,
+    Document, GpuRow, ReadError, locate, read, read_advise, read_recommend, read_requests, read_size, read_state,
+    schema, write_document, write_state, write_state_yaml,
 };
 pub use import::{ImportError, ImportFault, Imported, Kind, Options, Source, import};

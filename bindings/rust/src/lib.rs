@@ -37,6 +37,7 @@ pub use slicewise_core::fleet;
 pub use slicewise_core::fleet::{Gpu, Lease, Node, Part, Placement, State};
 pub use slicewise_core::ids;
 pub use slicewise_core::ledger::{CommitError, Committed, Ledger};
+pub use slicewise_core::perf;
 pub use slicewise_core::place::{Budget, MixEntry, Policy, Term};
 pub use slicewise_core::plan::{BoundOf, BoundSource, Certificate, Method, Objective, Plan};
 pub use slicewise_core::reason::Code;

@@ -5,9 +5,11 @@ mod fixed;
 mod params;
 mod range;
 
+pub mod advise;
 pub mod interference;
 pub mod memory;
 pub mod overhead;
+pub mod recommend;
 pub mod scaling;
 
 pub use fixed::PPM;

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod advise;
 mod catalog;
 mod decide;
 mod explain;
@@ -8,6 +9,8 @@ mod import;
 mod layouts;
 mod place;
 mod plan;
+mod recommend;
+mod size;
 mod verify;
 
 use std::path::PathBuf;
@@ -40,6 +43,12 @@ pub enum Command {
     Verify(verify::Verify),
     /// Write nvidia-smi commands, mig-parted configurations or documents.
     Export(export::Export),
+    /// Say how much memory a model needs and which profiles hold it.
+    Size(size::Size),
+    /// Pick a place, batch and number of processes by predicted cost.
+    Recommend(recommend::Recommend),
+    /// List settings that go with a placement, and why.
+    Advise(advise::Advise),
 }
 
 impl Command {
@@ -55,6 +64,9 @@ impl Command {
             Self::Explain(c) => c.run(),
             Self::Verify(c) => c.run(),
             Self::Export(c) => c.run(),
+            Self::Size(c) => c.run(),
+            Self::Recommend(c) => c.run(),
+            Self::Advise(c) => c.run(),
         }
     }
 }

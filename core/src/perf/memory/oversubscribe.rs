@@ -145,6 +145,6 @@ mod tests {
         assert_eq!(of(Mechanism::Static, 40_961), (false, PPM));
         // 10 GiB out and in once a second at 60 us a MiB: 1.23 s for each second of work.
         assert_eq!(of(Mechanism::Dynamic, 51_200), (true, 551_328));
-        assert_eq!(of(Mechanism::Compressed, 100_000), (false, 428_571));
+        assert_eq!(of(Mechanism::Compressed, 100_000), (false, 750_000));
     }
 }
