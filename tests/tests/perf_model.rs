@@ -38,11 +38,19 @@ fn print(title: &str, of: &str, table: &Table) {
     }
 }
 
-/// Slices and processes of one table; returns the tables for what must hold of them.
-fn evaluate(title: &str, cases: &[Case]) -> (Table, Option<Table>) {
-    let start = Shape::of(cases[0].class, &Parameters::built_in().unwrap()).unwrap();
-    let mut shapes = scaling::fit(cases, start);
-    let table = scaling::slices(cases, &shapes);
+/// The shape that the table of parameters has.
+fn built_in(class: Class) -> Shape {
+    Shape::of(class, &Parameters::built_in().unwrap()).unwrap()
+}
+
+/// Slices and processes of one table; returns the tables and the shape fitted to all of it.
+fn evaluate(title: &str, cases: &[Case]) -> (Table, Option<Table>, Shape) {
+    let start = built_in(cases[0].class);
+    let by_family = scaling::fit(cases, scaling::family, start);
+    let table = scaling::slices(cases, scaling::family, &by_family);
+    print(&format!("{title}: throughput on slices, each family left out in turn"), "known of the model", &table);
+    let mut shapes = scaling::fit(cases, scaling::itself, start);
+    let table = scaling::slices(cases, scaling::itself, &shapes);
     print(&format!("{title}: throughput on slices, each model left out in turn"), "known of the model", &table);
     let several = cases.iter().any(|c| c.rates.keys().any(|(_, n)| *n > 1));
     let processes = several.then(|| {
@@ -52,7 +60,7 @@ fn evaluate(title: &str, cases: &[Case]) -> (Table, Option<Table>) {
         table
     });
     println!("\nfitted to all models: {:?}", shapes[&None]);
-    (table, processes)
+    (table, processes, shapes[&None])
 }
 
 /// Known slices and whole-GPU batches must halve the error of the simplest guess.
@@ -75,7 +83,7 @@ fn made_up_tables() {
     let training = tables::training(MADE_UP_TRAINING);
     beats_proportional(&evaluate("made-up training", &training).0);
     let inference = tables::inference(MADE_UP_INFERENCE);
-    let (slices, processes) = evaluate("made-up inference", &inference);
+    let (slices, processes, _) = evaluate("made-up inference", &inference);
     beats_proportional(&slices);
     let processes = processes.unwrap();
     assert!(2 * processes[3].1.median_ppm() < processes[0].1.median_ppm());
@@ -92,7 +100,8 @@ fn training_on_mig_slices() {
     let Some(text) = measured("mig_profiles/miso_a100_40gb_training.csv") else { return };
     let cases = tables::training(&text);
     assert_eq!(cases[0].class, Class::Training);
-    let table = evaluate("training, A100-40GB (MISO)", &cases).0;
+    let (table, _, fitted) = evaluate("training, A100-40GB (MISO)", &cases);
+    assert_eq!(fitted, built_in(Class::Training));
     beats_proportional(&table);
     batch_alone_is_no_worse(&table);
 }
@@ -101,7 +110,8 @@ fn training_on_mig_slices() {
 fn inference_on_mig_slices() {
     let Some(text) = measured("mig_profiles/parvagpu_a100_80gb_inference.csv") else { return };
     let cases = tables::inference(&text);
-    let (slices, processes) = evaluate("inference, A100-80GB (ParvaGPU)", &cases);
+    let (slices, processes, fitted) = evaluate("inference, A100-80GB (ParvaGPU)", &cases);
+    assert_eq!(fitted, built_in(Class::Inference));
     beats_proportional(&slices);
     batch_alone_is_no_worse(&slices);
     let processes = processes.unwrap();

@@ -20,11 +20,24 @@ const FLOORS: [u64; 16] =
 const OVERLAPS: [u64; 4] = [0, 500_000, 700_000, 1_000_000];
 const LOSSES: [u64; 4] = [0, 20_000, 30_000, 50_000];
 
-/// Errors of one shape with so much known, model by model.
-fn by_model(cases: &[Case], shape: Shape, known: Known) -> BTreeMap<&str, Errors> {
+/// What is left out together with a model.
+pub type Group = fn(&str) -> &str;
+
+/// The model alone.
+pub fn itself(model: &str) -> &str {
+    model
+}
+
+/// The model and its siblings of other sizes: `resnet50` is of the family `resnet`.
+pub fn family(model: &str) -> &str {
+    model.trim_end_matches(|c: char| c.is_ascii_digit())
+}
+
+/// Errors of one shape with so much known, group by group.
+fn by_group(cases: &[Case], group: Group, shape: Shape, known: Known) -> BTreeMap<&str, Errors> {
     let mut errors: BTreeMap<&str, Errors> = BTreeMap::new();
     for case in cases {
-        errors.entry(&case.model).or_default().extend(&of_case(cases, case, shape, known));
+        errors.entry(group(&case.model)).or_default().extend(&of_case(cases, case, shape, known));
     }
     errors
 }
@@ -60,7 +73,7 @@ fn of_case(cases: &[Case], case: &Case, shape: Shape, known: Known) -> Errors {
     errors
 }
 
-/// The candidate with the least cost over all models but one.
+/// The candidate with the least cost over all groups but one.
 fn fitted<T: Copy>(candidates: &[(T, BTreeMap<&str, Errors>)], left_out: Option<&str>) -> T {
     let cost = |errors: &BTreeMap<&str, Errors>| -> u64 {
         errors.iter().filter(|(model, _)| Some(**model) != left_out).map(|(_, e)| e.cost()).sum()
@@ -68,19 +81,19 @@ fn fitted<T: Copy>(candidates: &[(T, BTreeMap<&str, Errors>)], left_out: Option<
     candidates.iter().min_by_key(|(_, errors)| cost(errors)).unwrap().0
 }
 
-/// Shapes fitted to all models but one, for every model and for none left out.
+/// Shapes fitted to all groups but one, for every group and for none left out.
 ///
 /// In stages, so that each parameter is settled by the measurements that show it: how a
 /// step's time splits by calibrated curves, the offset by batches on the whole GPU, the
 /// floor by the batch alone.
-pub fn fit<'c>(cases: &'c [Case], start: Shape) -> BTreeMap<Option<&'c str>, Shape> {
-    let models: BTreeSet<&str> = cases.iter().map(|c| c.model.as_str()).collect();
+pub fn fit<'c>(cases: &'c [Case], group: Group, start: Shape) -> BTreeMap<Option<&'c str>, Shape> {
+    let models: BTreeSet<&str> = cases.iter().map(|c| group(&c.model)).collect();
     let mut splits = Vec::new();
     for serial_ppm in SERIAL_PPM {
         for compute_ppm in COMPUTE_PPM {
             for sharpness in SHARPNESS {
                 let shape = Shape { serial_ppm, compute_ppm, sharpness, ..start };
-                splits.push((shape, by_model(cases, shape, Known::Slice)));
+                splits.push((shape, by_group(cases, group, shape, Known::Slice)));
             }
         }
     }
@@ -89,12 +102,12 @@ pub fn fit<'c>(cases: &'c [Case], start: Shape) -> BTreeMap<Option<&'c str>, Sha
         let split = fitted(&splits, left_out);
         let at = |batch_offset| {
             let shape = Shape { batch_offset, ..split };
-            (shape, by_model(cases, shape, Known::WholeGpu))
+            (shape, by_group(cases, group, shape, Known::WholeGpu))
         };
         let offset = fitted(&OFFSETS.map(at), left_out);
         let at = |floor_batch_milli| {
             let shape = Shape { floor_batch_milli, ..offset };
-            (shape, by_model(cases, shape, Known::Class))
+            (shape, by_group(cases, group, shape, Known::Class))
         };
         (left_out, fitted(&FLOORS.map(at), left_out))
     })
@@ -103,7 +116,7 @@ pub fn fit<'c>(cases: &'c [Case], start: Shape) -> BTreeMap<Option<&'c str>, Sha
 
 /// Throughput on slices, one process: the model with each amount of knowledge, and what it
 /// has to beat.
-pub fn slices(cases: &[Case], shapes: &BTreeMap<Option<&str>, Shape>) -> Table {
+pub fn slices(cases: &[Case], group: Group, shapes: &BTreeMap<Option<&str>, Shape>) -> Table {
     let known = [
         ("class and batch", Known::Class),
         ("two batches on the whole GPU", Known::WholeGpu),
@@ -114,7 +127,7 @@ pub fn slices(cases: &[Case], shapes: &BTreeMap<Option<&str>, Shape>) -> Table {
     table.push(("proportional, from the smallest slice", Errors::default()));
     table.push(("straight line, smallest slice to whole GPU", Errors::default()));
     for case in cases {
-        let (whole, shape) = (case.whole().unwrap(), shapes[&Some(case.model.as_str())]);
+        let (whole, shape) = (case.whole().unwrap(), shapes[&Some(group(&case.model))]);
         let smallest = case.slices().next();
         for (g, rate) in case.slices() {
             let truth = relative(rate, whole);
