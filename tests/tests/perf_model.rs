@@ -11,11 +11,12 @@
 
 use std::path::Path;
 
+use slicewise::perf::interference::{Resident, Weights, rate_ppm};
 use slicewise::perf::scaling::Shape;
 use slicewise::perf::{Class, Parameters};
 use slicewise_tests::perf::scaling::{self, Table};
 use slicewise_tests::perf::tables::{self, Case};
-use slicewise_tests::perf::{Errors, pairs};
+use slicewise_tests::perf::{Errors, pairs, quantile};
 
 const MADE_UP_TRAINING: &str = include_str!("../perf/made_up_training.csv");
 const MADE_UP_INFERENCE: &str = include_str!("../perf/made_up_inference.csv");
@@ -122,6 +123,7 @@ fn inference_on_mig_slices() {
 fn pairs_of_training_jobs() {
     let Some(text) = measured("colocation/gavel_pairs.csv") else { return };
     let mut all: Table = Vec::new();
+    let mut rates = Vec::new();
     for (gpu, table) in tables::pairs(&text) {
         let errors = pairs::evaluate(&table);
         print(&format!("pairs on {gpu}, each family left out in turn"), "method", &errors);
@@ -133,10 +135,16 @@ fn pairs_of_training_jobs() {
             if all.is_empty() {
                 all = errors.iter().map(|(name, _)| (*name, Errors::default())).collect();
             }
+            rates.extend(table.rates.values().copied());
             for (sum, (_, one)) in all.iter_mut().zip(&errors) {
                 sum.1.extend(one);
             }
         }
     }
     print("pairs on k80, p100 and v100 together", "method", &all);
+    // What the table of parameters holds of training is the measured median.
+    let parameters = Parameters::built_in().unwrap();
+    let job = Resident::of(Class::Training, &parameters).unwrap();
+    let built_in = rate_ppm(&Weights::of(&parameters).unwrap(), &job, &[job]);
+    assert!(built_in.abs_diff(quantile(&rates, 50)) < 5000, "{built_in}");
 }

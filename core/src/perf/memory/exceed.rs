@@ -63,6 +63,9 @@ const CELLS_MAX: u64 = 1 << 16;
 /// Tenants in one sum.
 const TENANTS_MAX: u64 = 4096;
 
+/// Products of masses that one sum may take: some seconds.
+const PRODUCTS_MAX: u64 = 1 << 30;
+
 /// The probability that these tenants together pass `limit_mib`, on a grid of `grid_mib`.
 ///
 /// # Errors
@@ -99,11 +102,12 @@ pub fn admitted(exceed: &Exceed, at_most_ppm: u64, may_peak_together: bool) -> b
 }
 
 fn check(usages: &[Usage], limit_mib: u64, grid_mib: u64) -> Result<(), InputError> {
-    if grid_mib == 0 || limit_mib / grid_mib.max(1) >= CELLS_MAX {
+    if grid_mib == 0 || limit_mib / grid_mib >= CELLS_MAX {
         let min = limit_mib / CELLS_MAX + 1;
         return Err(InputError::new("grid_mib", Fault::OutOfRange { value: grid_mib, min, max: limit_mib.max(min) }));
     }
     let mut tenants = 0_u64;
+    let mut products = 0_u64;
     for (i, usage) in usages.iter().enumerate() {
         let sum = usage.bins.iter().fold(0_u128, |sum, bin| sum + u128::from(bin.count));
         if sum == 0 || sum > u128::from(u64::MAX) {
@@ -114,6 +118,14 @@ fn check(usages: &[Usage], limit_mib: u64, grid_mib: u64) -> Result<(), InputErr
         if usage.tenants == 0 || tenants > TENANTS_MAX {
             let fault = Fault::OutOfRange { value: usage.tenants.into(), min: 1, max: TENANTS_MAX };
             return Err(InputError::new(format!("[{i}].tenants"), fault));
+        }
+        let cells = limit_mib / grid_mib + 1;
+        let each = cells.saturating_mul(usage.bins.len() as u64);
+        products = products.saturating_add(each.saturating_mul(usage.tenants.into()));
+        if products > PRODUCTS_MAX {
+            let text =
+                format!("{products} products of masses are more than {PRODUCTS_MAX}; a coarser grid takes fewer");
+            return Err(InputError::new("grid_mib", Fault::Invalid(text)));
         }
     }
     Ok(())
@@ -202,6 +214,7 @@ mod tests {
         let path = |usages: &[Usage], grid| String::from(exceed(usages, 1 << 30, grid).unwrap_err().path());
         assert_eq!(path(&[usage(&[(1, 1)], 1)], 0), "grid_mib");
         assert_eq!(path(&[usage(&[(1, 1)], 1)], 1), "grid_mib");
+        assert_eq!(path(&[usage(&[(1, 1); 64], 4096)], 1 << 15), "grid_mib");
         assert_eq!(path(&[usage(&[(1, 0)], 1)], 1 << 20), "[0].bins");
         assert_eq!(path(&[usage(&[(1, 1)], 1), usage(&[(1, 1)], 0)], 1 << 20), "[1].tenants");
     }

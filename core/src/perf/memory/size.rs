@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::Model;
 use crate::error::{Fault, InputError};
-use crate::perf::fixed::{PPM, narrow};
+use crate::perf::fixed::narrow;
 use crate::perf::params::{Parameters, Status};
 use crate::perf::range::Range;
 
@@ -421,8 +421,6 @@ pub fn fits(size: Range, model: &Model) -> Vec<ProfileFit> {
     all.sort_by_key(|p| p.memory_mib);
     all
 }
-
-const _: () = assert!(PPM == 1_000_000, "figures in the table are in parts per million");
 
 #[cfg(test)]
 mod tests {

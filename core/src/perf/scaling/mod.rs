@@ -233,7 +233,16 @@ impl Curve {
         if processes <= 1 && self.shape.slowness_ppm(slice) == PPM {
             return Ok(Range::exact(expected));
         }
-        let errors = parameters.range(&format!("scaling.{}.error.{}_ppm", class.name(), self.known.name()))?;
+        let mut errors = parameters.range(&format!("scaling.{}.error.{}_ppm", class.name(), self.known.name()))?;
+        if processes > 1 {
+            // What one process leaves open and what several add: the wider of both at each end.
+            let several = parameters.range(match self.known {
+                Known::Slice => "scaling.mps.error.slice_ppm",
+                _ => "scaling.mps.error.whole_gpu_ppm",
+            })?;
+            errors.low = errors.low.min(several.low);
+            errors.high = errors.high.max(several.high);
+        }
         Ok(Range {
             low: share(expected, errors.low).min(expected),
             expected,
