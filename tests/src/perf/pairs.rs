@@ -22,7 +22,7 @@ fn resident(feels: u64, presses: u64) -> Resident {
 }
 
 /// Jobs of a table with their fitted numbers, from the pairs that pass a filter.
-fn fitted<'t>(table: &'t Pairs, keep: impl Fn(&str) -> bool) -> Vec<(&'t str, Resident)> {
+fn fitted(table: &Pairs, keep: impl Fn(&str) -> bool) -> Vec<(&str, Resident)> {
     let jobs: BTreeSet<&str> = table.rates.keys().map(|(a, _)| a.as_str()).filter(|job| keep(job)).collect();
     let jobs: Vec<&str> = jobs.into_iter().collect();
     let at = |job: &str| jobs.binary_search(&job).ok();

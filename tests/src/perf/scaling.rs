@@ -86,7 +86,7 @@ fn fitted<T: Copy>(candidates: &[(T, BTreeMap<&str, Errors>)], left_out: Option<
 /// In stages, so that each parameter is settled by the measurements that show it: how a
 /// step's time splits by calibrated curves, the offset by batches on the whole GPU, the
 /// floor by the batch alone.
-pub fn fit<'c>(cases: &'c [Case], group: Group, start: Shape) -> BTreeMap<Option<&'c str>, Shape> {
+pub fn fit(cases: &[Case], group: Group, start: Shape) -> BTreeMap<Option<&str>, Shape> {
     let models: BTreeSet<&str> = cases.iter().map(|c| group(&c.model)).collect();
     let mut splits = Vec::new();
     for serial_ppm in SERIAL_PPM {
