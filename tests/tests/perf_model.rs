@@ -8,6 +8,7 @@
 //! The measured tables are read where they are beside the project; made-up ones in the
 //! same format always are.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at whatever is not as expected")]
+#![expect(clippy::print_stdout, reason = "the tables are what this test is for")]
 
 use std::path::Path;
 
