@@ -39,9 +39,9 @@ pub struct SizeAsk {
 pub struct SharedMemory {
     /// What there is.
     pub limit_mib: u64,
-    /// Grid of the sum; finer is more exact and more work.
-    #[serde(default = "grid")]
-    pub grid_mib: u64,
+    /// Grid of the sum; absent: one on which all amounts lie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid_mib: Option<u64>,
     /// What tenants use.
     pub usages: Vec<Usage>,
     /// Probability of passing the limit that is borne.
@@ -49,10 +49,6 @@ pub struct SharedMemory {
     /// Whether tenants may rise and fall together: they are then admitted by that figure.
     #[serde(default)]
     pub may_peak_together: bool,
-}
-
-fn grid() -> u64 {
-    64
 }
 
 /// The answer.
@@ -126,7 +122,7 @@ mod tests {
         assert_eq!(path(with(ModelMemory { layers: Some(0), ..model.clone() })), "model.layers");
         assert_eq!(path(SizeAsk { gpu: Some(String::from("x")), ..with(model) }), "gpu");
         let usages = alloc::vec![Usage { bins: Vec::new(), tenants: 1 }];
-        let shared = SharedMemory { limit_mib: 1000, grid_mib: 1, usages, ..SharedMemory::default() };
+        let shared = SharedMemory { limit_mib: 1000, usages, ..SharedMemory::default() };
         assert_eq!(path(SizeAsk { shared: Some(shared), ..SizeAsk::default() }), "shared.usages[0].bins");
     }
 }

@@ -52,6 +52,8 @@ pub struct Exceed {
     pub together_ppm: u64,
     /// Most they were ever seen to use, all at once.
     pub peak_mib: u64,
+    /// Grid of the sum; amounts were rounded up to it.
+    pub grid_mib: u64,
 }
 
 /// One, as a mass: leaves room for products in 128 bits.
@@ -67,11 +69,14 @@ const TENANTS_MAX: u64 = 4096;
 const PRODUCTS_MAX: u64 = 1 << 30;
 
 /// The probability that these tenants together pass `limit_mib`, on a grid of `grid_mib`.
+/// Without one, the grid is the largest that all amounts lie on, so that nothing is rounded;
+/// coarser where that would be too much work.
 ///
 /// # Errors
 /// A histogram with nothing in it, a grid of zero or too fine for the limit, too many
 /// tenants.
-pub fn exceed(usages: &[Usage], limit_mib: u64, grid_mib: u64) -> Result<Exceed, InputError> {
+pub fn exceed(usages: &[Usage], limit_mib: u64, grid_mib: Option<u64>) -> Result<Exceed, InputError> {
+    let grid_mib = grid_mib.unwrap_or_else(|| common_grid(usages, limit_mib));
     check(usages, limit_mib, grid_mib)?;
     let cells = usize::try_from(limit_mib / grid_mib.max(1)).unwrap_or(usize::MAX).saturating_add(1);
     let mut masses = vec![0_u128; cells];
@@ -91,7 +96,24 @@ pub fn exceed(usages: &[Usage], limit_mib: u64, grid_mib: u64) -> Result<Exceed,
     // What never passes the limit passes it with probability nought, whatever was rounded.
     let missing = if peak_mib <= limit_mib { 0 } else { ONE.saturating_sub(fitting) };
     let independent_ppm = narrow((missing * u128::from(PPM)).div_ceil(ONE)).min(PPM);
-    Ok(Exceed { independent_ppm, together_ppm: together(usages, limit_mib), peak_mib })
+    Ok(Exceed { independent_ppm, together_ppm: together(usages, limit_mib), peak_mib, grid_mib })
+}
+
+/// The largest grid on which all amounts lie, or one coarse enough for the bounds on work.
+fn common_grid(usages: &[Usage], limit_mib: u64) -> u64 {
+    let amounts = usages.iter().flat_map(|usage| &usage.bins).map(|bin| bin.mib);
+    let exact = amounts.fold(0, gcd).max(1);
+    let products = |usage: &Usage| (usage.bins.len() as u64).saturating_mul(usage.tenants.into());
+    let each = usages.iter().map(products).fold(1, u64::saturating_add);
+    let cells = (PRODUCTS_MAX / each).clamp(2, CELLS_MAX) - 1;
+    exact.max(limit_mib.div_ceil(cells))
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a.checked_rem(b).unwrap_or(0));
+    }
+    a
 }
 
 /// Whether tenants are admitted within a stated probability: by the figure for independent
@@ -202,16 +224,21 @@ mod tests {
     fn two_coins() {
         // Two tenants, each 4 GiB half the time and 8 GiB the other: above 12 GiB in a quarter.
         let coins = [usage(&[(4096, 1), (8192, 1)], 2)];
-        let of = |limit| exceed(&coins, limit, 256).unwrap();
-        assert_eq!(of(12_288), Exceed { independent_ppm: 250_000, together_ppm: 500_000, peak_mib: 16_384 });
+        let of = |limit| exceed(&coins, limit, None).unwrap();
+        assert_eq!(
+            of(12_288),
+            Exceed { independent_ppm: 250_000, together_ppm: 500_000, peak_mib: 16_384, grid_mib: 4096 }
+        );
         assert_eq!((of(16_384).independent_ppm, of(16_384).together_ppm), (0, 0));
         assert_eq!(of(8191).independent_ppm, 1_000_000);
+        // On a grid that amounts do not lie on, the figure is cautious: 3 x 3000 MiB above 12 GiB.
+        assert_eq!(exceed(&coins, 12_288, Some(3000)).unwrap().independent_ppm, 750_000);
         assert!(admitted(&of(12_288), 250_000, false) && !admitted(&of(12_288), 250_000, true));
     }
 
     #[test]
     fn slips_name_their_field() {
-        let path = |usages: &[Usage], grid| String::from(exceed(usages, 1 << 30, grid).unwrap_err().path());
+        let path = |usages: &[Usage], grid| String::from(exceed(usages, 1 << 30, Some(grid)).unwrap_err().path());
         assert_eq!(path(&[usage(&[(1, 1)], 1)], 0), "grid_mib");
         assert_eq!(path(&[usage(&[(1, 1)], 1)], 1), "grid_mib");
         assert_eq!(path(&[usage(&[(1, 1); 64], 4096)], 1 << 15), "grid_mib");
@@ -244,13 +271,15 @@ mod tests {
             let usages: Vec<Usage> = histograms.iter().map(|(bins, n)| usage(bins, *n)).collect();
             let (above, all) = counted(&usages, limit);
             let truth = narrow((above * u128::from(PPM)).div_ceil(all));
-            let exact = exceed(&usages, limit, 1).unwrap();
+            let exact = exceed(&usages, limit, Some(1)).unwrap();
             prop_assert!(exact.independent_ppm >= truth && exact.independent_ppm <= truth + 1);
-            let coarse = exceed(&usages, limit, grid).unwrap();
+            let coarse = exceed(&usages, limit, Some(grid)).unwrap();
             prop_assert!(coarse.independent_ppm >= truth);
+            // The grid that is chosen rounds nothing.
+            prop_assert_eq!(exceed(&usages, limit, None).unwrap().independent_ppm, exact.independent_ppm);
             let more: Vec<Usage> = usages.iter().cloned().chain([usage(&[(3, 1)], 1)]).collect();
-            prop_assert!(exceed(&more, limit, 1).unwrap().independent_ppm >= exact.independent_ppm);
-            prop_assert!(exceed(&usages, limit + 1, 1).unwrap().together_ppm <= exact.together_ppm);
+            prop_assert!(exceed(&more, limit, Some(1)).unwrap().independent_ppm >= exact.independent_ppm);
+            prop_assert!(exceed(&usages, limit + 1, Some(1)).unwrap().together_ppm <= exact.together_ppm);
         }
     }
 }

@@ -3,10 +3,12 @@
 
 mod ask;
 mod exceed;
+mod model;
 mod oversubscribe;
 mod size;
 
 pub use ask::{SharedMemory, SizeAnswer, SizeAsk, answer};
 pub use exceed::{Exceed, Usage, UsageBin, admitted, exceed};
+pub use model::{ModelMemory, Optimizer, Precision, Task};
 pub use oversubscribe::{Mechanism, Pressed, Relief, relief};
-pub use size::{Fit, Item, ModelMemory, Optimizer, Precision, ProfileFit, Size, Task, fits, size};
+pub use size::{Fit, Item, ProfileFit, Size, fits, size};
