@@ -9,3 +9,4 @@ pub mod cases;
 pub mod dice;
 pub mod fleets;
 pub mod oracle;
+pub mod perf;

@@ -18,3 +18,11 @@ pub fn percent(ppm: u64) -> String {
 pub fn known<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "?".to_string(), |v| v.to_string())
 }
+
+/// The word that documents have for a value.
+pub fn word<T: serde::Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}

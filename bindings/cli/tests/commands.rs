@@ -258,3 +258,43 @@ fn a_horizon_that_no_run_holds_is_an_error() {
         assert!(String::from_utf8_lossy(&out.stderr).contains("horizon_us"));
     }
 }
+
+#[test]
+fn models_are_sized_from_flags_and_files() {
+    let flags = ["--parameters", "8.03b", "--layers", "32", "--kv-heads", "8", "--head-dim", "128", "--hidden", "4096"];
+    let more = ["--context", "8192", "--concurrency", "16", "--gpu", "a100-80gb", "--json"];
+    let by_flags = json(&[&["size"][..], &flags, &more].concat());
+    let model =
+        "parameters: 8030000000, layers: 32, kv_heads: 8, head_dim: 128, hidden: 4096, context: 8192, concurrency: 16";
+    let file = scratch("size.yaml", &format!("schema: slicewise/v1\nmodel: {{{model}}}\ngpu: a100-80gb\n"));
+    assert_eq!(by_flags, json(&["size", &file, "--json"]));
+    let fit = |name: &str| {
+        let all = by_flags["profiles"].as_array().unwrap();
+        all.iter().find(|p| p["profile"] == name).map(|p| p["fit"].clone()).unwrap()
+    };
+    assert_eq!((fit("3g.40gb"), fit("2g.20gb")), ("holds".into(), "too_small".into()));
+}
+
+#[test]
+fn a_place_is_recommended_and_settings_are_advised() {
+    let question = scratch(
+        "recommend.yaml",
+        "workload:\n  class: inference\n  whole_gpu:\n    - {batch: 1, milli_items_per_s: 200000}\n    \
+         - {batch: 8, milli_items_per_s: 1600000}\n    - {batch: 128, milli_items_per_s: 2550000}\n  \
+         latency_max_us: 30000\n  rate_min_milli: 500000\ngpu: {model: a100-80gb, micro_per_hour: 3000000}\n",
+    );
+    let found = json(&["recommend", &question, "--json"]);
+    assert_eq!(found["best"]["candidate"], "1g.10gb");
+    let human = slicewise(&["recommend", &question]);
+    assert!(human.status.success() && String::from_utf8_lossy(&human.stdout).starts_with("1g.10gb"));
+
+    let question =
+        scratch("advise.json", r#"{"sharing": "mps", "class": "inference", "tenants": 4, "memory_mib": 40000}"#);
+    let advice = json(&["advise", &question, "--json"]);
+    assert_eq!((&advice[0]["id"], &advice[0]["value"]), (&"mps-percentage".into(), &"50".into()));
+
+    let slip = scratch("slip.yaml", "sharing: mps\nclass: inference\ntenants: 0\n");
+    let out = slicewise(&["advise", &slip]);
+    assert_eq!(out.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("tenants"));
+}

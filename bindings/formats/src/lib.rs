@@ -35,8 +35,8 @@ mod quantity;
 pub mod serving;
 
 pub use document::{
-    Document, GpuRow, ReadError, locate, read, read_requests, read_state, read_timeshare, schema, write_document,
-    write_state, write_state_yaml,
+    Document, GpuRow, ReadError, locate, read, read_advise, read_recommend, read_requests, read_size, read_state,
+    read_timeshare, schema, write_document, write_state, write_state_yaml,
 };
 pub use import::{ImportError, ImportFault, Imported, Kind, Options, Source, import};
 pub use serving::{Scenarios, read_points, read_scenarios};

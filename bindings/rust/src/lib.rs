@@ -50,3 +50,8 @@ pub use slicewise_core::workload::{self, Ask, Workload};
 pub use slicewise_formats as formats;
 pub use slicewise_formats::{read_requests, read_state, read_timeshare, write_state};
 pub use slicewise_solver::{Backend, PlanBudget, PlanError, Progress, ServeBudget, serve_with};
+
+/// The README's example, compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

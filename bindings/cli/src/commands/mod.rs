@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod advise;
 mod catalog;
 mod decide;
 mod explain;
@@ -8,7 +9,9 @@ mod import;
 mod layouts;
 mod place;
 mod plan;
+mod recommend;
 mod serve;
+mod size;
 mod timeshare;
 mod verify;
 mod vgpu_types;
@@ -49,6 +52,12 @@ pub enum Command {
     Timeshare(timeshare::TimeshareArgs),
     /// Write nvidia-smi commands, mig-parted configurations or documents.
     Export(export::Export),
+    /// Say how much memory a model needs and which profiles hold it.
+    Size(size::Size),
+    /// Pick a place, batch and number of processes by predicted cost.
+    Recommend(recommend::Recommend),
+    /// List settings that go with a placement, and why.
+    Advise(advise::Advise),
 }
 
 impl Command {
@@ -67,6 +76,9 @@ impl Command {
             Self::VgpuTypes(c) => c.run(),
             Self::Timeshare(c) => c.run(),
             Self::Export(c) => c.run(),
+            Self::Size(c) => c.run(),
+            Self::Recommend(c) => c.run(),
+            Self::Advise(c) => c.run(),
         }
     }
 }

@@ -1,8 +1,10 @@
-//! The `slicewise/v1` documents: one envelope for fleets and requests.
+//! The `slicewise/v1` documents: one envelope for fleets and requests; questions to the
+//! performance model.
 
 mod envelope;
 mod error;
 mod locate;
+mod questions;
 mod requests;
 mod schema;
 mod text;
@@ -12,6 +14,7 @@ mod value;
 pub use envelope::{Document, GpuRow, SCHEMA, Schema, read_state, write_document, write_state, write_state_yaml};
 pub use error::ReadError;
 pub use locate::locate;
+pub use questions::{read_advise, read_recommend, read_size};
 pub(crate) use requests::csv_error;
 pub use requests::{Request, read_requests};
 pub use schema::schema;

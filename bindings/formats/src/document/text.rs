@@ -46,7 +46,7 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, ReadError>
 }
 
 /// A plain value as a type.
-fn typed<T: DeserializeOwned>(file: &str, text: &str, value: Value) -> Result<T, ReadError> {
+pub(super) fn typed<T: DeserializeOwned>(file: &str, text: &str, value: Value) -> Result<T, ReadError> {
     serde_path_to_error::deserialize(value).map_err(|e| {
         let path = clean(&e.path().to_string());
         let message = plain(&e.inner().to_string());
