@@ -137,12 +137,9 @@ impl Pricer<'_> {
             }
             last = Some(prices);
             if !is_new {
-                // Rounded prices cannot prove more than the program is worth. Limits on GPUs
-                // are worth something too, and are left out here.
-                if ranges.gpus.is_empty() {
-                    let worth: u64 = self.facts.jobs.ids().map(|t| fine(at(positions + t.index()))).sum();
-                    enough = enough.min(worth.saturating_sub(FINE / 1000).div_ceil(FINE));
-                }
+                // Rounded prices hardly prove more than the program is worth.
+                let worth = program.columns.iter().zip(&values).map(|(c, v)| i128::from(c.cost) * i128::from(*v)).sum();
+                enough = enough.min(gpus_of(worth));
                 break;
             }
         }
@@ -242,6 +239,13 @@ fn add(pool: &mut Pool, target: TargetId, counts: BySize<u64>) -> bool {
 
 fn fine(units: i64) -> u64 {
     u64::try_from(i128::from(units) * i128::from(FINE) / i128::from(UNIT)).unwrap_or(0)
+}
+
+/// A worth in units of the solver as whole GPUs; what is within rounding of a whole number
+/// counts as it.
+fn gpus_of(units: i128) -> u64 {
+    let slack = i128::from(UNIT / 1000);
+    u64::try_from((units - slack).max(0).div_euclid(i128::from(UNIT)) + 1).unwrap_or(u64::MAX)
 }
 
 /// A count that a solver can still tell apart.
