@@ -262,6 +262,18 @@ pub enum Remedy {
         /// How many; fewer do not do.
         count: u32,
     },
+    /// Change the mode of this GPU, once nothing is on it.
+    ChangeMode {
+        /// Name of the node.
+        node: String,
+        /// Index of the GPU on the node.
+        gpu: u32,
+        /// Mode name.
+        mode: String,
+        /// Leases that have to leave first; none on an unused GPU.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        leave: Vec<String>,
+    },
     /// Let this GPU take work again.
     Uncordon {
         /// Name of the node.

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use arbitrary::Arbitrary;
 use slicewise_core::catalog::{Model, ShareType};
 use slicewise_core::decision::{Decision, Verdict};
-use slicewise_core::fleet::{Gpu, Health, Instance, Mode, Node, State, Usage};
+use slicewise_core::fleet::{Gpu, Health, Instance, Mode, Node, Sharing, State, Usage};
 use slicewise_core::ids::{GpuId, Id, NodeId};
 use slicewise_core::ledger::{CommitError, Committed, Ledger};
 use slicewise_core::place::{Budget, Policy, decide, explain};
 use slicewise_core::reason::Code;
 use slicewise_core::verify;
 use slicewise_core::workload::{
-    Ask, Fraction, GpuLink, Instances, InstancesOn, Requirement, Resources, Spread, WholeGpus, Workload,
+    Ask, Fraction, GpuLink, Instances, InstancesOn, MpsShare, Requirement, Resources, Spread, WholeGpus, Workload,
 };
 
 use crate::text::CATALOG;
@@ -25,7 +25,7 @@ const EVENTS_MAX: usize = 16;
 const BUDGET: Budget = Budget { work: 5_000, moves: 2 };
 
 /// Names that requests ask for: all profiles of the models, some compute instances, shares.
-const PROFILES: [&str; 28] = [
+const PROFILES: [&str; 38] = [
     "1g.6gb",
     "1g.6gb+me",
     "2g.12gb",
@@ -54,6 +54,16 @@ const PROFILES: [&str; 28] = [
     "4g.96gb",
     "half",
     "slot",
+    "A2-4C",
+    "A2-8Q",
+    "A10-12C",
+    "A10-8C",
+    "A10-6Q",
+    "DC-1-12C",
+    "DC-2-48C",
+    "replica",
+    "cpx_nps1",
+    "dpx_nps1",
 ];
 
 /// A fleet and what happens to it.
@@ -93,6 +103,12 @@ enum GpuKind {
     Rtx6000,
     Whole,
     Sliced,
+    Vgpu,
+    VgpuMixed,
+    VgpuMig,
+    Mps(Option<u8>),
+    TimeSlicing,
+    Partitions,
 }
 
 #[derive(Debug, Arbitrary)]
@@ -123,6 +139,7 @@ enum Wish {
     AtLeast(u8, u8),
     Gpus(u8, u8),
     Fraction(u8, u8),
+    Mps(u8, u8, u8),
     Instances(u8, u8, Option<u8>, u8),
     NodeOnly,
 }
@@ -180,9 +197,24 @@ impl GpuSpec {
             GpuKind::Rtx6000 => ("rtx-pro-6000-96gb", Mode::Mig),
             GpuKind::Whole => ("a100-80gb", Mode::Whole),
             GpuKind::Sliced => ("sliced", Mode::Shares),
+            GpuKind::Vgpu => ("a2", Mode::Vgpu),
+            GpuKind::VgpuMixed => ("a10", Mode::VgpuMixed),
+            GpuKind::VgpuMig => ("rtx-pro-6000-96gb", Mode::VgpuMig),
+            GpuKind::Mps(_) => ("a30-24gb", Mode::Mps),
+            GpuKind::TimeSlicing => ("t4", Mode::TimeSlicing),
+            GpuKind::Partitions => ("mi300x", Mode::Partitions),
+        };
+        let sharing = Sharing {
+            replicas: (mode == Mode::TimeSlicing).then_some(3),
+            static_chunks: match self.kind {
+                GpuKind::Mps(chunks) => chunks.map(|n| u16::from(n) + 1),
+                _ => None,
+            },
+            virtual_functions: (mode == Mode::VgpuMixed && self.health % 2 == 0).then_some(2),
+            ..Sharing::default()
         };
         let health = if self.health > 240 { Health::Degraded } else { Health::Healthy };
-        let mut gpu = Gpu { model: model.into(), mode, health, ..Gpu::default() };
+        let mut gpu = Gpu { model: model.into(), mode, health, sharing, ..Gpu::default() };
         let profiles = CATALOG.find(model).map(|m| m.profiles.as_slice()).unwrap_or_default();
         if mode == Mode::Mig {
             for (profile, start, is_idle) in
@@ -271,6 +303,11 @@ impl Wish {
                     ..WholeGpus::default()
                 })
             }
+            Self::Mps(percent, memory, contexts) => Ask::Mps(MpsShare {
+                threads_percent: u16::from(percent % 100) + 1,
+                memory_mib: u32::from(memory % 4) * 4096,
+                contexts: u16::from(contexts % 50) + 1,
+            }),
             Self::Fraction(milli, memory) => Ask::Fraction(Fraction {
                 milli: pick(&[1, 100, 125, 250, 300, 500, 1000], *milli),
                 memory_mib: pick(&[0, 0, 1000, 10_000], *memory),

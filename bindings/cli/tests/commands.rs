@@ -298,3 +298,36 @@ fn a_place_is_recommended_and_settings_are_advised() {
     assert_eq!(out.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&out.stderr).contains("tenants"));
 }
+
+/// Counts and placement ids of a board, with the status that tells how well they are known.
+#[rstest]
+#[case("L40S", "L40S-8C", 6, Some(4), &[0, 16, 24, 40], "published")]
+#[case("26b9", "L40S-8Q", 6, Some(4), &[0, 16, 24, 40], "derived")]
+#[case("H20", "H20-24C", 4, Some(2), &[0, 24, 48, 72], "uncertain")]
+#[case("T4", "T4-4C", 4, None, &[], "published")]
+#[case("DC", "DC-12C", 8, Some(8), &[0, 12, 24, 36, 48, 60, 72, 84], "derived")]
+fn vgpu_types_are_listed(
+    #[case] board: &str,
+    #[case] name: &str,
+    #[case] equal: u64,
+    #[case] mixed: Option<u64>,
+    #[case] ids: &[u64],
+    #[case] status: &str,
+) {
+    let answer = json(&["vgpu-types", board, "--json"]);
+    let types = answer["types"].as_array().unwrap();
+    let one = types.iter().find(|t| t["name"] == name).unwrap();
+    assert_eq!(one["max_per_gpu_equal_size"].as_u64(), Some(equal));
+    assert_eq!(one["max_per_gpu_mixed_size"].as_u64(), mixed);
+    let found = one["placement"]["mixed_size_ids"].as_array();
+    let found: Vec<u64> = found.into_iter().flatten().map(|id| id.as_u64().unwrap()).collect();
+    assert_eq!(found, ids);
+    assert_eq!(one["status"], status);
+}
+
+#[test]
+fn unknown_boards_are_refused() {
+    let out = slicewise(&["vgpu-types", "L99"]);
+    assert_eq!(out.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("unknown vGPU board `L99`"));
+}

@@ -120,7 +120,7 @@ fn a_deployment_from_anywhere_is_checked() {
 )]
 fn bad_tables_are_refused_where_they_are_wrong(#[case] file: &str, #[case] text: &str, #[case] says: &str) {
     let text = text.replace("HEAD", "model,mig_gpcs,batch,mps_procs,throughput_total,latency_s");
-    let bad = scratch(&format!("bad-{}-{file}", text.len()), &text);
+    let bad = scratch(&format!("bad-{}-{}-{file}", text.len(), says.len()), &text);
     let other = |name: &str| if name == file { bad.clone() } else { format!("{DIR}/{name}") };
     let out = on(&other("points.csv"), &other("scenarios.csv"), &["--name", "calm", "--json"]);
     let message = String::from_utf8_lossy(&out.stderr).into_owned();

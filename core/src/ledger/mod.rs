@@ -270,6 +270,24 @@ impl Ledger {
         let record = &self.gpus[gpu];
         self.specs[record.spec].state(record.state)
     }
+    /// How many parts of a GPU are in use, by leases or as found on the device.
+    pub fn used_parts(&self, gpu: GpuId) -> usize {
+        match &*self.state(gpu) {
+            SpaceState::Grid(layout) => {
+                let inside = |hold: &crate::space::Hold| match hold {
+                    crate::space::Hold::Idle => 0,
+                    crate::space::Hold::Busy => 1,
+                    crate::space::Hold::Shared(inside) => inside.used().count(),
+                };
+                layout.entries().iter().map(|e| inside(&e.hold)).sum()
+            }
+            SpaceState::Uniform(shares) => shares.taken.into(),
+            SpaceState::Fluid(_) => {
+                let parts = self.owners(gpu, 0).flat_map(|(_, lease)| &lease.parts);
+                parts.filter(|p| p.on.is_some_and(|(g, _)| g == gpu)).count()
+            }
+        }
+    }
     /// Whether a GPU takes new work.
     pub fn accepts(&self, gpu: GpuId) -> bool {
         self.gpus[gpu].class.is_some()

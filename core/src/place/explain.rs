@@ -4,6 +4,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::modes;
 use super::moves::make_room;
 use super::seats::Search;
 use super::view::View;
@@ -39,6 +40,7 @@ pub fn explain(ledger: &Ledger, workload: &Workload, budget: Budget) -> Result<E
     remedies.extend(trials.other_profile(workload)?);
     if ledger.gpus().len() <= TRIAL_FLEET_MAX {
         remedies.extend(trials.uncordon(workload)?);
+        remedies.extend(modes::changes(&mut trials, workload)?);
         remedies.extend(trials.add_gpus(workload)?);
     } else {
         trials.exhausted = true;
@@ -47,8 +49,8 @@ pub fn explain(ledger: &Ledger, workload: &Workload, budget: Budget) -> Result<E
     Ok(explanation)
 }
 
-struct Trials<'a> {
-    ledger: &'a Ledger,
+pub(super) struct Trials<'a> {
+    pub(super) ledger: &'a Ledger,
     budget: Budget,
     exhausted: bool,
 }
@@ -80,7 +82,7 @@ fn edit_gpus(workload: &mut Workload, edit: impl Fn(&mut crate::workload::WholeG
 }
 
 impl Trials<'_> {
-    fn fits(&mut self, ledger: &Ledger, workload: &Workload) -> Result<bool, InputError> {
+    pub(super) fn fits(&mut self, ledger: &Ledger, workload: &Workload) -> Result<bool, InputError> {
         let verdict = decide(ledger, workload, self.budget)?.verdict;
         self.exhausted |= verdict == Verdict::Undecided;
         Ok(verdict == Verdict::Admit)

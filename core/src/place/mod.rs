@@ -5,6 +5,7 @@ mod check;
 mod explain;
 mod gang;
 mod gates;
+mod modes;
 mod moves;
 mod policy;
 mod rules;

@@ -138,6 +138,12 @@ fn remedy_line(remedy: &Remedy) -> String {
             format!("moving {}{proof}", each.join(", then "))
         }
         Remedy::AddGpus { model, mode, count } => format!("one more node with {count} × {model} in mode {mode}"),
+        Remedy::ChangeMode { node, gpu, mode, leave } if leave.is_empty() => {
+            format!("changing the mode of {node} GPU{gpu}, which is empty, to {mode}")
+        }
+        Remedy::ChangeMode { node, gpu, mode, leave } => {
+            format!("changing the mode of {node} GPU{gpu} to {mode} once {} left", leave.join(", "))
+        }
         Remedy::Uncordon { node, gpu: Some(gpu) } => format!("uncordoning {node} GPU{gpu}"),
         Remedy::Uncordon { node, gpu: None } => format!("uncordoning {node}"),
         Remedy::FewerMembers { count } => format!("asking for {count} members"),
