@@ -132,8 +132,8 @@ fn gpu(dice: &mut Dice, kind: usize, position: usize) -> Gpu {
     };
     let sharing = Sharing {
         replicas: (mode == Mode::TimeSlicing).then_some(3),
-        static_chunks: (mode == Mode::Mps && kind % 3 == 0).then_some(7),
-        virtual_functions: (mode == Mode::VgpuMixed && kind % 3 == 0).then_some(2),
+        static_chunks: (mode == Mode::Mps && kind.is_multiple_of(3)).then_some(7),
+        virtual_functions: (mode == Mode::VgpuMixed && kind.is_multiple_of(3)).then_some(2),
         ..Sharing::default()
     };
     Gpu {

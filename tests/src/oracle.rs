@@ -220,7 +220,7 @@ impl Device {
 
     fn clients(&self, share: &MpsShare) -> Bit {
         // Of a hundred, or of the chunks of a static partitioning.
-        let units = if self.amounts.0 % 1000 == 0 { 1000 } else { self.amounts.0 };
+        let units = if self.amounts.0.is_multiple_of(1000) { 1000 } else { self.amounts.0 };
         let compute = (u32::from(share.threads_percent) * units).div_ceil(100);
         Bit::Fraction(compute, share.memory_mib.into(), share.contexts.into())
     }
