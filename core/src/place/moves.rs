@@ -1,10 +1,12 @@
 //! Making room by moving others: the fewest moves after which a request fits.
 //!
-//! Iterative deepening over the number of moves: to place an instance on a start, what
-//! stands on its cells has to go elsewhere, which may in turn need room. Depths are tried
-//! in order, so the first answer is the fewest, if nothing was left out.
+//! Iterative deepening over the number of moves, jointly over the members: to place an
+//! instance on a start, what stands on its cells has to go elsewhere, which may in turn need
+//! room. Each depth tries every combination in which an instance moves at most once, which
+//! is all that matters: where everything ends. So the first answer is the fewest, if nothing
+//! was left out.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -14,6 +16,7 @@ use super::seats::Search;
 use super::steps::Shift;
 use super::view::{Seat, View};
 use crate::ids::{GpuId, ProfileId, SpecId};
+use crate::ledger::Ledger;
 use crate::space::{DeviceAsk, Entry, Grid, Hold, SpaceState, Take};
 use crate::workload::MemberAsk;
 
@@ -28,8 +31,8 @@ pub struct Room {
     pub fewest: bool,
 }
 
-/// Seats the request with at most `moves` moves of others. `None`: not found, and the
-/// flag says whether none exists.
+/// Seats a request that does not fit as it is, with at most `moves` moves of others. `None`:
+/// not found, and the flag says whether none exists.
 pub fn make_room(
     search: &Search<'_>,
     view: &View<'_>,
@@ -37,36 +40,53 @@ pub fn make_room(
     budget: u64,
     work: &mut u64,
 ) -> (Option<Room>, bool) {
-    let mut room = Room { seats: Vec::new(), shifts: Vec::new(), fewest: search.workload.count == 1 };
-    let mut now = view.clone();
-    let mut complete = search.workload.count == 1;
-    for _ in 0..search.workload.count {
-        let left = moves.saturating_sub(room.shifts.len() as u32);
-        let mut deep = Deepening { search, seats: &room.seats, budget, work, fixed: BTreeSet::new(), complete: true };
-        deep.fixed.extend(room.shifts.iter().map(|s| s.to));
-        deep.fixed.extend(room.seats.iter().flat_map(|s| s.takes.iter().copied()));
-        let found = deep.first(&now, left);
-        complete &= deep.complete;
-        let Some((seat, shifts, view)) = found else { return (None, complete) };
-        now = view;
-        // The takes are made; what is left is the node's CPU and memory.
-        if now.seat(&Seat { takes: Vec::new(), ..seat.clone() }, &search.rules).is_none() {
+    let mut deep = Deepening { search, budget, work, fixed: BTreeSet::new(), complete: true };
+    for depth in 1..=moves {
+        let start = Attempt { view: view.clone(), seats: Vec::new(), shifts: Vec::new(), displaced: VecDeque::new() };
+        if let Some(found) = deep.fill(start, depth) {
+            let shifts = in_order(view.ledger, found.shifts);
+            return (Some(Room { seats: found.seats, shifts, fewest: deep.complete }), deep.complete);
+        }
+        if *deep.work > budget {
             return (None, false);
         }
-        room.shifts.extend(shifts);
-        room.seats.push(seat);
     }
-    room.fewest &= complete;
-    (Some(room), complete)
+    (None, deep.complete)
+}
+
+/// Shifts so that each target is free when its turn comes; what only frees each other's
+/// target stays as it is.
+fn in_order(ledger: &Ledger, mut open: Vec<Shift>) -> Vec<Shift> {
+    let mut view = View::new(ledger);
+    let mut ordered = Vec::with_capacity(open.len());
+    while let Some(position) = open.iter().position(|s| view.clone().put(s.to.0, s.to.1)) {
+        let shift = open.remove(position);
+        view.put(shift.to.0, shift.to.1);
+        let after = ledger.spec(shift.from.0).space().remove(&view.state(shift.from.0), shift.from.1);
+        after.into_iter().for_each(|state| view.set(shift.from.0, state));
+        ordered.push(shift);
+    }
+    ordered.extend(open);
+    ordered
 }
 
 struct Deepening<'a, 'b> {
     search: &'a Search<'a>,
-    seats: &'a [Seat],
     budget: u64,
     work: &'b mut u64,
+    /// Takes of this attempt, which stay.
     fixed: BTreeSet<(GpuId, Take)>,
     complete: bool,
+}
+
+/// How far an attempt has come.
+#[derive(Clone)]
+struct Attempt<'v> {
+    view: View<'v>,
+    seats: Vec<Seat>,
+    shifts: Vec<Shift>,
+    /// Lifted from their places, and not put down again.
+    displaced: VecDeque<Displaced>,
 }
 
 /// An instance on its way: what it is and where it came from.
@@ -79,109 +99,155 @@ struct Displaced {
     member: u32,
 }
 
-type Placed<'v> = (Seat, Vec<Shift>, View<'v>);
-
 impl Deepening<'_, '_> {
-    fn first<'v>(&mut self, view: &View<'v>, moves: u32) -> Option<Placed<'v>> {
+    /// Puts down who was displaced, then the members that are left, with at most `moves`
+    /// further moves.
+    fn fill<'v>(&mut self, mut now: Attempt<'v>, moves: u32) -> Option<Attempt<'v>> {
+        if *self.work > self.budget {
+            self.complete = false;
+            return None;
+        }
+        if let Some(next) = now.displaced.pop_front() {
+            return self.put_down(&now, &next, moves);
+        }
+        if now.seats.len() == self.search.workload.count as usize {
+            return Some(now);
+        }
         for alternative in 0..self.search.resolved.alternatives.len() {
-            if let Some(seat) = self.search.best(view, alternative, self.seats, self.work) {
-                let mut after = view.clone();
-                seat.takes.iter().for_each(|(gpu, take)| {
-                    after.put(*gpu, *take);
-                });
-                return Some((seat, Vec::new(), after));
+            let found = self.search.all(&now.view, alternative, &now.seats, self.work);
+            self.complete &= !found.truncated;
+            for ranked in found.ranked {
+                *self.work += 1;
+                let mut then = now.clone();
+                if then.view.seat(&ranked.seat, &self.search.rules).is_none() {
+                    continue;
+                }
+                let takes = ranked.seat.takes.clone();
+                then.seats.push(ranked.seat);
+                let found = self.holding(&takes, |deep| deep.fill(then, moves));
+                if found.is_some() {
+                    return found;
+                }
             }
         }
-        for depth in 1..=moves {
-            for alternative in 0..self.search.resolved.alternatives.len() {
-                for (spec, _) in view.ledger.specs().iter() {
-                    let Ok(ask) = self.search.resolved.on(alternative, spec) else { continue };
-                    let MemberAsk::One(asks) = ask else {
-                        self.complete = false;
-                        continue;
-                    };
-                    for ask in asks {
-                        let DeviceAsk::Instance(profile) = ask else { continue };
-                        let rules = self.search.rules;
-                        let Some((gpu, take, shifts, after)) = self.place(view, spec, *profile, &rules, None, depth)
-                        else {
-                            continue;
-                        };
-                        let node = view.ledger.gpus()[gpu].node;
-                        let seat = Seat { alternative: alternative as u32, node, takes: Vec::from([(gpu, take)]) };
-                        return Some((seat, shifts, after));
-                    }
+        if moves == 0 {
+            return None;
+        }
+        for alternative in 0..self.search.resolved.alternatives.len() {
+            for (spec, _) in now.view.ledger.specs().iter() {
+                let found = self.member_on(&now, alternative, spec, moves);
+                if found.is_some() {
+                    return found;
                 }
             }
         }
         None
     }
 
-    /// Places one instance of a profile with at most `moves` moves of others.
-    fn place<'v>(
+    /// Seats the next member where others have to go for it.
+    fn member_on<'v>(
         &mut self,
-        view: &View<'v>,
+        now: &Attempt<'v>,
+        alternative: usize,
         spec: SpecId,
-        profile: ProfileId,
-        rules: &NodeRules<'_>,
-        moved: Option<&Displaced>,
         moves: u32,
-    ) -> Option<(GpuId, Take, Vec<Shift>, View<'v>)> {
-        let mut targets = self.targets(view, spec, profile, rules, moved);
-        targets.retain(|(standing, ..)| standing.len() <= moves as usize);
-        for (standing, _, gpu, start) in targets {
-            *self.work += 1;
-            if *self.work > self.budget {
+    ) -> Option<Attempt<'v>> {
+        let has_instances = now.view.ledger.specs()[spec].grid().is_some();
+        let asks = match self.search.resolved.on(alternative, spec) {
+            Ok(MemberAsk::One(asks)) => asks,
+            Ok(MemberAsk::Several(..)) if has_instances => {
                 self.complete = false;
                 return None;
             }
-            let take = Take::Instance { profile, start };
-            let mut after = view.clone();
-            let cleared = standing.iter().try_for_each(|d| self.lift(&mut after, d));
-            if cleared.is_none() || !after.put(gpu, take) {
-                continue;
-            }
-            let left = moves - standing.len() as u32;
-            self.fixed.insert((gpu, take));
-            let settled = self.settle(&after, &standing, left);
-            self.fixed.remove(&(gpu, take));
-            if let Some((shifts, after)) = settled {
-                return Some((gpu, take, shifts, after));
+            // Nothing that can be moved stands in the way of these.
+            _ => return None,
+        };
+        for ask in asks {
+            let profile = match ask {
+                DeviceAsk::Instance(profile) => *profile,
+                DeviceAsk::Compute(..) => {
+                    self.complete = false;
+                    continue;
+                }
+                _ => continue,
+            };
+            let rules = self.search.rules;
+            for (standing, _, gpu, start) in self.targets(now, spec, profile, &rules, None) {
+                if standing.is_empty() || standing.len() > moves as usize {
+                    continue;
+                }
+                let take = Take::Instance { profile, start };
+                let Some(mut then) = self.taken(now, &standing, gpu, take) else { continue };
+                let node = now.view.ledger.gpus()[gpu].node;
+                let seat = Seat { alternative: alternative as u32, node, takes: Vec::from([(gpu, take)]) };
+                // The take is made; what is left is the node's CPU and memory.
+                if then.view.seat(&Seat { takes: Vec::new(), ..seat.clone() }, &rules).is_none() {
+                    continue;
+                }
+                then.seats.push(seat);
+                let left = moves - standing.len() as u32;
+                let found = self.holding(&[(gpu, take)], |deep| deep.fill(then, left));
+                if found.is_some() {
+                    return found;
+                }
             }
         }
         None
     }
 
-    /// Finds a place for each displaced instance; those that move for it count too.
-    fn settle<'v>(&mut self, view: &View<'v>, displaced: &[Displaced], moves: u32) -> Option<(Vec<Shift>, View<'v>)> {
-        let Some((first, rest)) = displaced.split_first() else { return Some((Vec::new(), view.clone())) };
-        let lease = first.owner.as_deref().and_then(|name| view.ledger.lease(name));
+    /// Finds a place for a displaced instance; those that move for it count too.
+    fn put_down<'v>(&mut self, now: &Attempt<'v>, next: &Displaced, moves: u32) -> Option<Attempt<'v>> {
+        let lease = next.owner.as_deref().and_then(|name| now.view.ledger.lease(name));
         let blank = crate::workload::Workload::default();
         let rules = lease.map_or_else(|| NodeRules::of(&blank), NodeRules::of_lease);
-        let spec = view.ledger.gpus()[first.from.0].spec;
-        for used in 0..=moves {
-            let Some((gpu, take, mut shifts, after)) = self.place(view, spec, first.profile, &rules, Some(first), used)
-            else {
+        let spec = now.view.ledger.gpus()[next.from.0].spec;
+        for (standing, _, gpu, start) in self.targets(now, spec, next.profile, &rules, Some(next)) {
+            if standing.len() > moves as usize {
                 continue;
-            };
-            self.fixed.insert((gpu, take));
-            let settled = self.settle(&after, rest, moves - used);
-            self.fixed.remove(&(gpu, take));
-            if let Some((more, after)) = settled {
-                shifts.push(Shift {
-                    name: first.name.clone(),
-                    member: first.member,
-                    leased: first.owner.is_some(),
-                    from: first.from,
-                    to: (gpu, take),
-                });
-                shifts.extend(more);
-                return Some((shifts, after));
             }
-            // Another place for the first might leave room for the rest: not tried.
-            self.complete &= rest.is_empty();
+            let take = Take::Instance { profile: next.profile, start };
+            let Some(mut then) = self.taken(now, &standing, gpu, take) else { continue };
+            let node = now.view.ledger.gpus()[gpu].node;
+            if node != now.view.ledger.gpus()[next.from.0].node {
+                // Its CPU and memory come along; the take itself is made.
+                let arrival = Seat { alternative: 0, node, takes: Vec::new() };
+                if then.view.seat(&arrival, &rules).is_none() {
+                    continue;
+                }
+            }
+            then.shifts.push(Shift {
+                name: next.name.clone(),
+                member: next.member,
+                leased: next.owner.is_some(),
+                from: next.from,
+                to: (gpu, take),
+            });
+            let left = moves - standing.len() as u32;
+            let found = self.holding(&[(gpu, take)], |deep| deep.fill(then, left));
+            if found.is_some() {
+                return found;
+            }
         }
         None
+    }
+
+    /// The attempt with these lifted and the take made.
+    fn taken<'v>(&mut self, now: &Attempt<'v>, standing: &[Displaced], gpu: GpuId, take: Take) -> Option<Attempt<'v>> {
+        *self.work += 1;
+        let mut then = now.clone();
+        standing.iter().try_for_each(|d| self.lift(&mut then.view, d))?;
+        then.displaced.extend(standing.iter().cloned());
+        then.view.put(gpu, take).then_some(then)
+    }
+
+    /// Goes on while these takes stay.
+    fn holding<T>(&mut self, takes: &[(GpuId, Take)], go_on: impl FnOnce(&mut Self) -> T) -> T {
+        self.fixed.extend(takes);
+        let result = go_on(self);
+        takes.iter().for_each(|take| {
+            self.fixed.remove(take);
+        });
+        result
     }
 
     fn lift(&self, view: &mut View<'_>, displaced: &Displaced) -> Option<()> {
@@ -195,12 +261,13 @@ impl Deepening<'_, '_> {
     /// the policy ranks them.
     fn targets(
         &mut self,
-        view: &View<'_>,
+        now: &Attempt<'_>,
         spec: SpecId,
         profile: ProfileId,
         rules: &NodeRules<'_>,
         moved: Option<&Displaced>,
     ) -> Vec<(Vec<Displaced>, Key, GpuId, u16)> {
+        let view = &now.view;
         let ledger = view.ledger;
         let Some(grid) = ledger.specs()[spec].grid() else { return Vec::new() };
         let home = moved.map(|d| ledger.gpus()[d.from.0].node);
@@ -212,7 +279,7 @@ impl Deepening<'_, '_> {
             let stays = moved.is_none_or(|d| home == Some(node) || d.owner.is_some());
             // A member that stays on its node already has its CPU there.
             let passes = home == Some(node) || rules.failure(ledger, node, view.node_use(node)).is_none();
-            let spread = moved.is_some() || self.search.spread_allows(ledger, node, Some(gpu), self.seats);
+            let spread = moved.is_some() || self.search.spread_allows(ledger, node, Some(gpu), &now.seats);
             if !(stays && passes && spread) {
                 continue;
             }
