@@ -17,8 +17,12 @@ use slicewise_formats::{
 pub static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     let all = Catalog::built_in().expect("the built-in catalog is legal");
     let mut some = Catalog::default();
-    for id in ["a30-24gb", "a100-80gb", "rtx-pro-6000-96gb"] {
+    let models = ["a30-24gb", "a100-80gb", "rtx-pro-6000-96gb", "mi300x", "a2", "a10", "t4"];
+    for id in models {
         some.add(all.find(id).expect("a model of the catalog").clone()).expect("a legal model");
+    }
+    for board in all.boards().filter(|b| models.contains(&b.model.as_str()) && b.model != "a100-80gb") {
+        some.add_board(board.clone()).expect("a legal board");
     }
     some
 });
