@@ -5,6 +5,7 @@
 extern crate alloc;
 
 pub mod catalog;
+mod data;
 pub mod decision;
 pub mod error;
 pub mod fleet;

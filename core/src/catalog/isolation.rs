@@ -3,7 +3,10 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
+
+use crate::data::Table;
 
 /// How strongly something is kept apart, weakest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -120,7 +123,7 @@ impl Mechanism {
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+pub(super) struct Row {
     mechanism: Mechanism,
     memory: Strength,
     compute: Strength,
@@ -134,35 +137,22 @@ struct Row {
     source: String,
 }
 
-/// The document that holds the table.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct IsolationDocument {
-    #[serde(rename = "schema")]
-    _schema: String,
-    #[serde(rename = "kind")]
-    _kind: String,
-    pub(super) sources: BTreeMap<String, String>,
-    mechanisms: alloc::vec::Vec<Row>,
-}
-
-impl IsolationDocument {
-    pub(super) fn table(&self) -> BTreeMap<Mechanism, Isolation> {
-        let row = |r: &Row| {
-            debug_assert!(self.sources.contains_key(&r.source), "{:?} has a source", r.mechanism);
-            let isolation = Isolation {
-                memory: r.memory,
-                compute: r.compute,
-                bandwidth: r.bandwidth,
-                cache: r.cache,
-                faults: r.faults,
-                process: r.process,
-                thermal: r.thermal,
-            };
-            (r.mechanism, isolation)
+/// The strengths of each mechanism.
+pub(super) fn by_mechanism(table: &Table<Vec<Row>>) -> BTreeMap<Mechanism, Isolation> {
+    let row = |r: &Row| {
+        debug_assert!(table.sources.contains_key(&r.source), "{:?} has a source", r.mechanism);
+        let isolation = Isolation {
+            memory: r.memory,
+            compute: r.compute,
+            bandwidth: r.bandwidth,
+            cache: r.cache,
+            faults: r.faults,
+            process: r.process,
+            thermal: r.thermal,
         };
-        self.mechanisms.iter().map(row).collect()
-    }
+        (r.mechanism, isolation)
+    };
+    table.rows.iter().map(row).collect()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

@@ -20,8 +20,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use serde::Deserialize;
 
+use crate::data::table;
 use crate::error::{Fault, InputError};
 use crate::space::CELLS_MAX;
 
@@ -50,53 +50,28 @@ struct Vgpu {
     offers: Vec<[Model; 3]>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BoardDocument {
-    #[serde(rename = "schema")]
-    _schema: String,
-    #[serde(rename = "kind")]
-    _kind: String,
-    #[serde(default)]
-    sources: BTreeMap<String, String>,
-    boards: Vec<Board>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    #[serde(rename = "schema")]
-    _schema: String,
-    #[serde(rename = "kind")]
-    _kind: String,
-    #[serde(default)]
-    sources: BTreeMap<String, String>,
-    models: Vec<Model>,
-}
-
 impl Catalog {
     /// The built-in catalog.
     ///
     /// # Errors
     /// None in a released build: a test reads the data that is compiled in.
     pub fn built_in() -> Result<Self, InputError> {
-        let unreadable = |e| InputError::new("catalog", Fault::Invalid(alloc::format!("{e}")));
         let mut catalog = Self::default();
         for text in BUILT_IN {
-            let document: Document = serde_json::from_str(text).map_err(unreadable)?;
-            catalog.sources.extend(document.sources);
-            for (i, model) in document.models.into_iter().enumerate() {
+            let models = table::<Vec<Model>>("catalog", text)?;
+            catalog.sources.extend(models.sources);
+            for (i, model) in models.rows.into_iter().enumerate() {
                 catalog.add(model).map_err(|e| e.within(&alloc::format!("models[{i}]")))?;
             }
         }
-        let document: BoardDocument = serde_json::from_str(BUILT_IN_BOARDS).map_err(unreadable)?;
-        catalog.sources.extend(document.sources);
-        for (i, board) in document.boards.into_iter().enumerate() {
+        let boards = table::<Vec<Board>>("catalog", BUILT_IN_BOARDS)?;
+        catalog.sources.extend(boards.sources);
+        for (i, board) in boards.rows.into_iter().enumerate() {
             catalog.add_board(board).map_err(|e| e.within(&alloc::format!("boards[{i}]")))?;
         }
-        let document: isolation::IsolationDocument = serde_json::from_str(BUILT_IN_ISOLATION).map_err(unreadable)?;
-        catalog.isolation = Arc::new(document.table());
-        catalog.sources.extend(document.sources);
+        let mechanisms = table::<Vec<isolation::Row>>("catalog", BUILT_IN_ISOLATION)?;
+        catalog.isolation = Arc::new(isolation::by_mechanism(&mechanisms));
+        catalog.sources.extend(mechanisms.sources);
         Ok(catalog)
     }
 

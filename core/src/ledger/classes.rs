@@ -3,6 +3,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use super::spec::{Slot, StateKey};
 use crate::ids::{ClassId, GpuId, Id, IdVec, SpecId};
@@ -74,6 +75,17 @@ impl ClassIndex {
     pub fn ranked(&self, spec: SpecId, slot: Slot) -> impl Iterator<Item = (Key, Take, ClassId)> {
         let ranks = self.ranks.get(spec.index()).and_then(|r| r.get(slot.0));
         ranks.into_iter().flatten().map(|((key, id), take)| (*key, *take, *id))
+    }
+    /// The members of several classes, merged in fleet order.
+    pub fn in_fleet_order(&self, classes: impl Iterator<Item = ClassId>) -> impl Iterator<Item = GpuId> {
+        let firsts = classes.filter_map(|id| Some((self.class(id).first()?, id)));
+        let mut heads: BTreeSet<(GpuId, ClassId)> = firsts.collect();
+        core::iter::from_fn(move || {
+            let (gpu, id) = heads.pop_first()?;
+            let rest = (Bound::Excluded(gpu), Bound::Unbounded);
+            heads.extend(self.class(id).members.range(rest).next().map(|next| (*next, id)));
+            Some(gpu)
+        })
     }
     /// Classes that have members.
     pub fn len(&self) -> usize {

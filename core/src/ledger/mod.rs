@@ -131,6 +131,13 @@ pub struct PartRecord {
     pub on: Option<(GpuId, Take)>,
 }
 
+impl PartRecord {
+    /// Whether it is on this GPU.
+    pub fn is_on(&self, gpu: GpuId) -> bool {
+        self.on.is_some_and(|(own, _)| own == gpu)
+    }
+}
+
 /// A lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseRecord {
@@ -283,10 +290,15 @@ impl Ledger {
             }
             SpaceState::Uniform(shares) => shares.taken.into(),
             SpaceState::Fluid(_) => {
-                let parts = self.owners(gpu, 0).flat_map(|(_, lease)| &lease.parts);
-                parts.filter(|p| p.on.is_some_and(|(g, _)| g == gpu)).count()
+                self.leases_on(gpu).flat_map(|lease| &lease.parts).filter(|part| part.is_on(gpu)).count()
             }
         }
+    }
+    /// Leases with parts on a GPU, in the order of admission.
+    pub fn leases_on(&self, gpu: GpuId) -> impl Iterator<Item = &LeaseRecord> {
+        let ids: BTreeSet<LeaseId> =
+            self.owners.range((gpu, 0)..=(gpu, u16::MAX)).flat_map(|(_, ids)| ids).copied().collect();
+        ids.into_iter().filter_map(|id| self.leases.get(&id))
     }
     /// Whether a GPU takes new work.
     pub fn accepts(&self, gpu: GpuId) -> bool {
@@ -365,7 +377,7 @@ impl Ledger {
         let key = ClassKey { spec, state, around: self.around(gpu, state) };
         let cpu = node.cpu_free();
         let (kind, terms) = (&self.specs[spec], &self.policy.terms);
-        let rank = || kind.watched().map(|ask| rank(kind, terms, key, ask)).collect();
+        let rank = || kind.watched().map(|ask| kind.rank(key, ask, terms)).collect();
         let class = self.index.insert(key, gpu, cpu, rank);
         self.gpus[gpu].class = Some(class);
     }
@@ -374,7 +386,7 @@ impl Ledger {
     fn watch(&mut self, spec: SpecId, ask: DeviceAsk) {
         if let Some(slot) = self.specs[spec].watch(ask, self.version) {
             let (kind, terms) = (&self.specs[spec], &self.policy.terms);
-            self.index.rank(spec, slot, |key| rank(kind, terms, key, ask));
+            self.index.rank(spec, slot, |key| kind.rank(key, ask, terms));
         }
     }
 
@@ -405,10 +417,4 @@ impl Ledger {
     fn unrank_node(&mut self, node: NodeId) {
         self.nodes_by_cpu.remove(&(self.nodes[node].cpu_free().unwrap_or(u64::MAX), node));
     }
-}
-
-/// The best take for an ask on a class, as the policy ranks it.
-fn rank(kind: &Spec, terms: &[Term], key: ClassKey, ask: DeviceAsk) -> Rank {
-    let (measures, take) = kind.best(key.state, ask, terms)?;
-    Some((measures.key(terms, key.around), take))
 }

@@ -34,16 +34,11 @@ impl Ledger {
             index: (record.index as usize != position).then_some(record.index),
             uuid: names.and_then(|n| n.uuid.clone()),
             pci_address: names.and_then(|n| n.pci_address.clone()),
-            model: spec.model().id.clone(),
-            mode: spec.mode(),
             health: record.health,
             cordoned: record.cordoned,
-            driver: spec.driver().map(ToString::to_string),
             numa_node: record.numa_node,
-            memory_mib: spec.declared_memory_mib(),
-            profiles: spec.listing().to_vec(),
             instances: self.snapshot_instances(id),
-            sharing: spec.sharing().clone(),
+            ..spec.document()
         }
     }
 

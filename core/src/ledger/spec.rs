@@ -6,6 +6,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::classes::{ClassKey, Rank};
 use crate::catalog::{Catalog, Mechanism, Model, Offer, Profile};
 use crate::error::{Fault, InputError};
 use crate::fleet::{Gpu, Mode, Sharing, SpaceKind};
@@ -276,6 +277,23 @@ impl Spec {
                 grid.rows().lookup(p).map_or(0, |row| row.size)
             }
             _ => 0,
+        }
+    }
+    /// The best take for an ask on a class, as the policy ranks it.
+    pub fn rank(&self, key: ClassKey, ask: DeviceAsk, terms: &[Term]) -> Rank {
+        let (measures, take) = self.best(key.state, ask, terms)?;
+        Some((measures.key(terms, key.around), take))
+    }
+    /// An unused GPU of this kind as a document says it.
+    pub fn document(&self) -> Gpu {
+        Gpu {
+            model: self.model.id.clone(),
+            mode: self.mode,
+            driver: self.driver.clone(),
+            memory_mib: self.memory_mib,
+            profiles: self.listing.clone(),
+            sharing: self.sharing.clone(),
+            ..Gpu::default()
         }
     }
     /// The slot of an ask, if it is watched.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::fixed::{PPM, scale, share};
 use super::overhead::Sharing;
 use super::params::{Class, Override, Parameters, Status};
+use crate::data::table;
 use crate::error::{Fault, InputError};
 
 const BUILT_IN: &str = include_str!("../../data/advice.json");
@@ -72,17 +73,6 @@ pub struct Advice {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
-    #[serde(rename = "schema")]
-    _schema: String,
-    #[serde(rename = "kind")]
-    _kind: String,
-    sources: BTreeMap<String, String>,
-    rules: Vec<Rule>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Rule {
     id: String,
     when: When,
@@ -118,13 +108,12 @@ impl When {
 /// # Errors
 /// The field that is not as it should be.
 pub fn advise(ask: &AdviseAsk) -> Result<Vec<Advice>, InputError> {
-    let document: Document =
-        serde_json::from_str(BUILT_IN).map_err(|e| InputError::new("rules", Fault::Invalid(e.to_string())))?;
+    let rules = table::<Vec<Rule>>("rules", BUILT_IN)?;
     let figures = figures(ask)?;
     let mut all = Vec::new();
-    for rule in document.rules.into_iter().filter(|rule| rule.when.holds(ask)) {
+    for rule in rules.rows.into_iter().filter(|rule| rule.when.holds(ask)) {
         if let (Some(value), Some(why)) = (filled(&rule.value, &figures), filled(&rule.why, &figures)) {
-            let source = |key: &String| document.sources.get(key).cloned().unwrap_or_default();
+            let source = |key: &String| rules.sources.get(key).cloned().unwrap_or_default();
             let sources = rule.sources.iter().map(source).collect();
             all.push(Advice { id: rule.id, setting: rule.setting, value, why, status: rule.status, sources });
         }
@@ -185,7 +174,7 @@ mod tests {
 
     #[test]
     fn every_rule_is_sourced_and_can_be_reached() {
-        let document: Document = serde_json::from_str(BUILT_IN).unwrap();
+        let document = table::<Vec<Rule>>("rules", BUILT_IN).unwrap();
         let mut reached = Vec::new();
         let sharings = [Sharing::Whole, Sharing::Mig, Sharing::Mps, Sharing::TimeSliced, Sharing::Software];
         for sharing in sharings {
@@ -203,7 +192,7 @@ mod tests {
                 reached.extend(ids(&ask));
             }
         }
-        for rule in &document.rules {
+        for rule in &document.rows {
             assert!(reached.contains(&rule.id), "{}: no placement meets it, or it names no figure", rule.id);
             assert!(rule.status == Status::Assumed || !rule.sources.is_empty(), "{}", rule.id);
             assert!(rule.sources.iter().all(|key| document.sources.contains_key(key)), "{}", rule.id);

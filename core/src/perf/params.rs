@@ -2,12 +2,13 @@
 //! well it is known, and each open to a user's own figure.
 
 use alloc::collections::BTreeMap;
-use alloc::format;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::range::Range;
+use crate::data::table;
 use crate::error::{Fault, InputError};
 
 const BUILT_IN: &str = include_str!("../../data/perf.json");
@@ -102,26 +103,14 @@ pub struct Parameters {
     sources: BTreeMap<String, String>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    #[serde(rename = "schema")]
-    _schema: String,
-    #[serde(rename = "kind")]
-    _kind: String,
-    sources: BTreeMap<String, String>,
-    parameters: BTreeMap<String, Figure>,
-}
-
 impl Parameters {
     /// The built-in table.
     ///
     /// # Errors
     /// None in a released build: a test reads the data that is compiled in.
     pub fn built_in() -> Result<Self, InputError> {
-        let document: Document = serde_json::from_str(BUILT_IN)
-            .map_err(|e| InputError::new("parameters", Fault::Invalid(format!("{e}"))))?;
-        Ok(Self { figures: document.parameters, sources: document.sources })
+        let parameters = table("parameters", BUILT_IN)?;
+        Ok(Self { figures: parameters.rows, sources: parameters.sources })
     }
 
     /// The same table with a user's figures in place of its own.

@@ -110,13 +110,12 @@ impl Search<'_> {
     /// The best take on a class, with its rank, for an ask that is not watched.
     fn rank(&self, view: &View<'_>, kind: &Spec, class: &Class, ask: DeviceAsk) -> Rank {
         let terms = view.ledger.terms();
-        let measured = if self.workload.keep_idle {
-            let state = kind.state(class.key.state);
-            kind.measure_best(&state, ask, terms, |take| destroys_nothing(kind.space(), &state, take))
-        } else {
-            kind.best(class.key.state, ask, terms)
-        };
-        let (measures, take) = measured?;
+        if !self.workload.keep_idle {
+            return kind.rank(class.key, ask, terms);
+        }
+        let state = kind.state(class.key.state);
+        let (measures, take) =
+            kind.measure_best(&state, ask, terms, |take| destroys_nothing(kind.space(), &state, take))?;
         Some((measures.key(terms, class.key.around), take))
     }
 
@@ -178,9 +177,9 @@ impl Search<'_> {
         for (_, class) in ledger.index().of_spec(spec) {
             *work += 1;
             if class.key.around.peers >= least
-                && let Some((measures, _)) = kind.best(class.key.state, DeviceAsk::Whole, ledger.terms())
+                && let Some((key, _)) = kind.rank(class.key, DeviceAsk::Whole, ledger.terms())
             {
-                classes.push((measures.key(ledger.terms(), class.key.around), class));
+                classes.push((key, class));
             }
         }
         classes.sort_by_key(|(key, class)| (*key, class.key));
@@ -223,7 +222,7 @@ impl Search<'_> {
             ranked.sort_unstable();
             let mut compared = 0;
             for group in ranked.chunk_by(|a, b| a.0 == b.0) {
-                for gpu in self.in_fleet_order(view, group) {
+                for gpu in ledger.index().in_fleet_order(group.iter().map(|(_, id)| *id)) {
                     let node = ledger.gpus()[gpu].node;
                     if !visited.insert(node) {
                         continue;
@@ -238,19 +237,6 @@ impl Search<'_> {
             }
         }
         best
-    }
-
-    /// The members of several classes, merged in fleet order.
-    fn in_fleet_order<'v>(&self, view: &'v View<'_>, classes: &[(Key, ClassId)]) -> impl Iterator<Item = GpuId> + 'v {
-        let index = view.ledger.index();
-        let firsts = classes.iter().filter_map(|(_, id)| Some((index.class(*id).first()?, *id)));
-        let mut heads: BTreeSet<(GpuId, ClassId)> = firsts.collect();
-        core::iter::from_fn(move || {
-            let (gpu, id) = heads.pop_first()?;
-            let rest = (Bound::Excluded(gpu), Bound::Unbounded);
-            heads.extend(index.class(id).members.range(rest).next().map(|next| (*next, id)));
-            Some(gpu)
-        })
     }
 
     /// The takes on one GPU that differs from the ledger, with their ranks.

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use super::rules::NodeRules;
 use super::steps::Shift;
 use super::view::Seat;
+use crate::catalog::ShareType;
 use crate::ids::{GpuId, Id, NodeId, ProfileId};
 use crate::ledger::Ledger;
 use crate::space::{FluidState, Grid, Hold, SpaceState, Take, UniformState};
@@ -90,7 +91,7 @@ fn parts_hold(spec: &crate::ledger::Spec, outer: ProfileId, parts: &[(ProfileId,
 fn shares_hold(spec: &crate::ledger::Spec, there: UniformState, come: &[Take]) -> bool {
     let crate::space::Space::Uniform(uniform) = spec.space() else { return false };
     let types = uniform.types();
-    let size = |share: u16| types.get(usize::from(share)).map(|t| t.size.as_ref().unwrap_or(&t.name));
+    let size = |share: u16| types.get(usize::from(share)).map(ShareType::size_name);
     let taken = u64::from(there.taken) + come.len() as u64;
     come.iter().all(|take| match take {
         Take::Share(share) => {

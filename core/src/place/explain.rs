@@ -125,8 +125,8 @@ impl Trials<'_> {
         let resolved = Resolver::new(self.ledger).resolve(workload)?;
         let search = Search::new(self.ledger, workload, &resolved);
         let view = View::new(self.ledger);
-        let (room, _) = make_room(&search, &view, self.budget.moves, self.budget.work, &mut 0);
-        Ok(room.map(|room| Remedy::Move { moves: steps::moves(self.ledger, &room.shifts), fewest: room.fewest }))
+        let (room, fewest) = make_room(&search, &view, self.budget.moves, self.budget.work, &mut 0);
+        Ok(room.map(|room| Remedy::Move { moves: steps::moves(self.ledger, &room.shifts), fewest }))
     }
 
     fn relax(&mut self, workload: &Workload) -> Result<Vec<Remedy>, InputError> {
@@ -220,16 +220,7 @@ impl Trials<'_> {
     }
 
     fn with_added(&mut self, workload: &Workload, spec: &Spec, count: u32) -> Result<bool, InputError> {
-        let gpu = Gpu {
-            model: spec.model().id.clone(),
-            mode: spec.mode(),
-            driver: spec.driver().map(ToString::to_string),
-            memory_mib: spec.declared_memory_mib(),
-            profiles: spec.listing().to_vec(),
-            sharing: spec.sharing().clone(),
-            numa_node: (spec.mode() == Mode::Whole).then_some(0),
-            ..Gpu::default()
-        };
+        let gpu = Gpu { numa_node: (spec.mode() == Mode::Whole).then_some(0), ..spec.document() };
         let mut name = String::from("new");
         while self.ledger.node_named(&name).is_some() {
             name.push('+');

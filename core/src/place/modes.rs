@@ -51,9 +51,8 @@ fn emptiest(ledger: &Ledger, spec: SpecId) -> Option<(GpuId, BTreeSet<String>)> 
     let classes = ledger.index().of_spec(spec);
     let firsts = classes.flat_map(|(_, class)| class.members.iter().copied()).take(GPUS_COMPARED);
     let movable = firsts.filter_map(|gpu| {
-        let own = ledger.leases().filter(|(_, lease)| lease.parts.iter().any(|p| p.on.is_some_and(|(g, _)| g == gpu)));
-        let leases: Vec<_> = own.map(|(_, lease)| lease).collect();
-        let parts = leases.iter().flat_map(|l| &l.parts).filter(|p| p.on.is_some_and(|(g, _)| g == gpu)).count();
+        let leases: Vec<_> = ledger.leases_on(gpu).collect();
+        let parts = leases.iter().flat_map(|l| &l.parts).filter(|part| part.is_on(gpu)).count();
         let owned = ledger.used_parts(gpu) == parts && leases.iter().all(|l| !l.pinned);
         owned.then(|| (gpu, leases.iter().map(|l| l.name.clone()).collect::<BTreeSet<_>>()))
     });
@@ -64,6 +63,11 @@ fn emptiest(ledger: &Ledger, spec: SpecId) -> Option<(GpuId, BTreeSet<String>)> 
 /// cannot be in the mode, or would offer nothing that is asked.
 fn changed(ledger: &Ledger, workload: &Workload, gpu: GpuId, mode: Mode, leave: &BTreeSet<String>) -> Option<Ledger> {
     let record = &ledger.gpus()[gpu];
+    // A copy of the fleet is dear, so what the GPU would offer is looked at first.
+    let kind = Spec::of(ledger.catalog(), &Gpu { mode, ..ledger.specs()[record.spec].document() }).ok()?;
+    if !offers(ledger, workload, &kind) {
+        return None;
+    }
     let mut state: State = ledger.snapshot();
     state.leases.retain(|lease| !leave.contains(&lease.name));
     let node = ledger.nodes()[record.node].name.as_str();
@@ -75,10 +79,6 @@ fn changed(ledger: &Ledger, workload: &Workload, gpu: GpuId, mode: Mode, leave: 
     }
     document.instances.clear();
     document.mode = mode;
-    let kind = Spec::of(ledger.catalog(), document).ok()?;
-    if !offers(ledger, workload, &kind) {
-        return None;
-    }
     Ledger::new(ledger.catalog().clone(), ledger.policy().clone(), &state).ok()
 }
 

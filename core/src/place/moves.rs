@@ -25,14 +25,12 @@ use crate::workload::MemberAsk;
 pub struct Room {
     /// Where the members go.
     pub seats: Vec<Seat>,
-    /// Who moves.
+    /// Who moves, each when its target is free.
     pub shifts: Vec<Shift>,
-    /// Fewer moves were proved not to do.
-    pub fewest: bool,
 }
 
-/// Seats a request that does not fit as it is, with at most `moves` moves of others. `None`:
-/// not found, and the flag says whether none exists.
+/// Seats a request that does not fit as it is, with at most `moves` moves of others. The flag
+/// says whether nothing was left out: then fewer moves do not do, or none exist.
 pub fn make_room(
     search: &Search<'_>,
     view: &View<'_>,
@@ -45,7 +43,7 @@ pub fn make_room(
         let start = Attempt { view: view.clone(), seats: Vec::new(), shifts: Vec::new(), displaced: VecDeque::new() };
         if let Some(found) = deep.fill(start, depth) {
             let shifts = in_order(view.ledger, found.shifts);
-            return (Some(Room { seats: found.seats, shifts, fewest: deep.complete }), deep.complete);
+            return (Some(Room { seats: found.seats, shifts }), deep.complete);
         }
         if *deep.work > budget {
             return (None, false);

@@ -27,7 +27,8 @@ pub struct Shift {
     pub to: (GpuId, Take),
 }
 
-/// Steps of admissions, each a lease's name with the places of its members.
+/// Steps of shifts, each when its target is free, then of admissions, each a lease's name with
+/// the places of its members.
 pub fn steps(ledger: &Ledger, shifts: &[Shift], admissions: &[(&str, &[Seat])]) -> Vec<Step> {
     let mut plan = Plan { ledger, view: View::new(ledger), steps: Vec::new() };
     plan.shift(shifts);
@@ -73,25 +74,19 @@ impl Plan<'_> {
         Step { node: self.ledger.nodes()[record.node].name.clone(), gpu: record.index, action, disturbs: Vec::new() }
     }
 
-    /// Moves one after the other while a target is free, so that nobody is without an
-    /// instance; what only frees each other's target is taken down together.
+    /// Moves one after the other while the next target is free, so that nobody is without an
+    /// instance; what only frees each other's target comes last and is taken down together.
     fn shift(&mut self, shifts: &[Shift]) {
-        let mut open: Vec<&Shift> = shifts.iter().collect();
-        while !open.is_empty() {
-            let free = open.iter().position(|s| self.view.clone().put(s.to.0, s.to.1));
-            match free {
-                Some(i) => {
-                    let shift = open.remove(i);
-                    self.bring_up(shift);
-                    self.take_down(shift);
-                }
-                None => {
-                    open.iter().for_each(|s| self.take_down(s));
-                    open.iter().for_each(|s| self.bring_up(s));
-                    open.clear();
-                }
-            }
+        let mut rest = shifts;
+        while let Some((next, more)) = rest.split_first()
+            && self.view.clone().put(next.to.0, next.to.1)
+        {
+            self.bring_up(next);
+            self.take_down(next);
+            rest = more;
         }
+        rest.iter().for_each(|s| self.take_down(s));
+        rest.iter().for_each(|s| self.bring_up(s));
     }
 
     fn take_down(&mut self, shift: &Shift) {

@@ -106,7 +106,7 @@ impl<'a> Kind<'a> {
 
     /// Whether two shares are of one size.
     pub(super) fn is_one_size(&self, a: usize, b: usize) -> bool {
-        let size = |i: usize| self.shares.get(i).map(|s| s.size.as_ref().unwrap_or(&s.name));
+        let size = |i: usize| self.shares.get(i).map(ShareType::size_name);
         size(a) == size(b)
     }
 

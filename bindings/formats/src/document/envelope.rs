@@ -1,19 +1,15 @@
 //! The envelope that every `slicewise/v1` document shares.
 
-use std::collections::BTreeSet;
-use std::fmt;
-
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use slicewise_core::catalog::{Board, Model};
 use slicewise_core::fleet::{Gpu, Lease, Mode, Node, Sharing, State};
 use slicewise_core::workload::Workload;
+use std::collections::BTreeSet;
 
 use super::error::ReadError;
 use super::locate::locate;
 use super::requests::{self, Request};
-use super::text::{read, yaml_text};
+use super::text::{Mapping, Whole, read, yaml_text};
 
 /// The schema that this crate reads and writes.
 pub const SCHEMA: &str = "slicewise/v1";
@@ -154,24 +150,8 @@ impl From<State> for Document {
     }
 }
 
-/// A document that is written as a mapping: by itself serde would also take its fields
-/// as a list, and so an empty list as an empty fleet.
-struct Whole(Document);
-
-impl<'de> Deserialize<'de> for Whole {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Whole;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a `slicewise/v1` document")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Whole, A::Error> {
-                Document::deserialize(MapAccessDeserializer::new(map)).map(Whole)
-            }
-        }
-        deserializer.deserialize_map(Fields)
-    }
+impl Whole for Document {
+    const EXPECTED: &'static str = "a `slicewise/v1` document";
 }
 
 /// Reads a fleet from a document in JSON or YAML. Requests in it are checked and left out.
@@ -179,7 +159,7 @@ impl<'de> Deserialize<'de> for Whole {
 /// # Errors
 /// A text that is no such document, with line, column and field.
 pub fn read_state(name: &str, text: &str) -> Result<State, ReadError> {
-    let Whole(document) = read(name, text)?;
+    let Mapping::<Document>(document) = read(name, text)?;
     requests::named(name, text, document.requests.clone(), "requests")?;
     if document.gpus.iter().map(|row| u64::from(row.count)).sum::<u64>() > GPUS_MAX {
         return Err(ReadError::new(name, format!("more than {GPUS_MAX} GPUs in one document"))

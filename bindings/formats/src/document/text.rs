@@ -1,6 +1,11 @@
 //! JSON and YAML texts into values, with one kind of error for both.
 
-use serde::de::DeserializeOwned;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_saphyr::{MessageFormatter as _, UserMessageFormatter};
 
@@ -43,6 +48,32 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, ReadError>
         Syntax::Yaml => read_yaml(file, text)?,
     };
     typed(file, text, value)
+}
+
+/// A type that is written as a mapping.
+pub(super) trait Whole: DeserializeOwned {
+    /// What an error says was expected.
+    const EXPECTED: &'static str;
+}
+
+/// A document that is written as a mapping: by itself serde would also take its fields as a
+/// list, and so an empty list as an empty fleet.
+pub(super) struct Mapping<T>(pub(super) T);
+
+impl<'de, T: Whole> Deserialize<'de> for Mapping<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+        impl<'de, T: Whole> Visitor<'de> for Fields<T> {
+            type Value = Mapping<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(T::EXPECTED)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Mapping<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Mapping)
+            }
+        }
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
 }
 
 /// A plain value as a type.
