@@ -115,8 +115,9 @@ fn places_of(frame: Frame<'_>, bundle: &Bundle<'_>, nodes: &BTreeSet<NodeId>) ->
     let ledger = frame.ledger;
     let rules = NodeRules::of(bundle.workload);
     let mut seats = Vec::new();
-    for (alternative, by_spec) in bundle.resolved.alternatives.iter().enumerate() {
-        if by_spec
+    for (alternative, asked) in bundle.resolved.alternatives.iter().enumerate() {
+        if asked
+            .by_spec
             .iter()
             .any(|ask| matches!(ask, Ok(MemberAsk::Whole(_) | MemberAsk::Several(..) | MemberAsk::NodeOnly)))
             || ledger.specs().is_empty()

@@ -460,7 +460,7 @@ impl Ledger {
 }
 
 fn with_idle(layout: &Layout, profile: crate::ids::ProfileId, start: u16) -> Layout {
-    layout.with(Entry { start, profile, hold: Hold::Idle })
+    layout.clone().with(Entry { start, profile, hold: Hold::Idle })
 }
 
 impl NodeDelta {

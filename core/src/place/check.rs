@@ -15,31 +15,29 @@ use crate::verify;
 
 /// Whether every GPU and node is legal once the shifts and seats are made.
 pub fn holds(ledger: &Ledger, rules: &NodeRules<'_>, shifts: &[Shift], seats: &[Seat]) -> bool {
-    let mut gone: BTreeMap<GpuId, Vec<Take>> = BTreeMap::new();
-    let mut come: BTreeMap<GpuId, Vec<Take>> = BTreeMap::new();
-    for shift in shifts {
-        gone.entry(shift.from.0).or_default().push(shift.from.1);
-        come.entry(shift.to.0).or_default().push(shift.to.1);
-    }
-    for (gpu, take) in seats.iter().flat_map(|s| &s.takes) {
-        come.entry(*gpu).or_default().push(*take);
-    }
-    let devices = come.iter().all(|(gpu, takes)| {
-        let leaving = gone.get(gpu).map_or(&[][..], Vec::as_slice);
-        ledger.accepts(*gpu) && device_holds(ledger, *gpu, leaving, takes)
-    });
+    let arrivals = shifts.iter().map(|shift| shift.to).chain(seats.iter().flat_map(|seat| seat.takes.iter().copied()));
+    let mut come: Vec<(GpuId, Take)> = arrivals.collect();
+    come.sort_by_key(|(gpu, _)| *gpu);
+    let devices = come.chunk_by(|a, b| a.0 == b.0).all(|takes| device_holds(ledger, shifts, takes));
     devices && nodes_hold(ledger, rules, seats)
 }
 
-fn device_holds(ledger: &Ledger, gpu: GpuId, gone: &[Take], come: &[Take]) -> bool {
+/// One GPU, with what comes to it.
+fn device_holds(ledger: &Ledger, shifts: &[Shift], come: &[(GpuId, Take)]) -> bool {
+    let Some((gpu, _)) = come.first().copied() else { return true };
+    if !ledger.accepts(gpu) {
+        return false;
+    }
+    let gone = |take: Take| shifts.iter().any(|shift| shift.from == (gpu, take));
+    let come = come.iter().map(|(_, take)| *take);
     let spec = ledger.spec(gpu);
     match &*ledger.state(gpu) {
         SpaceState::Grid(layout) => {
-            let mut instances: Vec<(usize, u16)> = Vec::new();
+            let mut instances: Vec<(usize, u16)> = Vec::with_capacity(layout.entries().len() + come.len());
             let mut inside: BTreeMap<(ProfileId, u16), Vec<(ProfileId, u16)>> = BTreeMap::new();
             for entry in layout.used() {
                 let take = Take::Instance { profile: entry.profile, start: entry.start };
-                if gone.contains(&take) {
+                if gone(take) {
                     continue;
                 }
                 instances.push((entry.profile.index(), entry.start));
@@ -49,7 +47,7 @@ fn device_holds(ledger: &Ledger, gpu: GpuId, gone: &[Take], come: &[Take]) -> bo
                 }
             }
             for take in come {
-                match *take {
+                match take {
                     Take::Instance { profile, start } => instances.push((profile.index(), start)),
                     Take::Compute { profile, start, inner, inner_start } => {
                         let shared = inside.entry((profile, start)).or_insert_with(|| {
@@ -88,33 +86,39 @@ fn parts_hold(spec: &crate::ledger::Spec, outer: ProfileId, parts: &[(ProfileId,
 }
 
 /// Shares beside those that are there: all of one size, no more than the type allows.
-fn shares_hold(spec: &crate::ledger::Spec, there: UniformState, come: &[Take]) -> bool {
+fn shares_hold(
+    spec: &crate::ledger::Spec,
+    there: UniformState,
+    mut come: impl ExactSizeIterator<Item = Take> + Clone,
+) -> bool {
     let crate::space::Space::Uniform(uniform) = spec.space() else { return false };
     let types = uniform.types();
     let size = |share: u16| types.get(usize::from(share)).map(ShareType::size_name);
     let taken = u64::from(there.taken) + come.len() as u64;
-    come.iter().all(|take| match take {
+    let all = come.clone();
+    come.all(|take| match take {
         Take::Share(share) => {
-            let most = types.get(usize::from(*share)).map_or(0, |t| t.max_per_gpu);
-            let locked = there.taken > 0 && size(there.share) != size(*share);
+            let most = types.get(usize::from(share)).map_or(0, |t| t.max_per_gpu);
+            let locked = there.taken > 0 && size(there.share) != size(share);
             !locked
                 && taken <= u64::from(most)
-                && come.iter().all(|t| matches!(t, Take::Share(s) if size(*s) == size(*share)))
+                && all.clone().all(|t| matches!(t, Take::Share(s) if size(s) == size(share)))
         }
         _ => false,
     })
 }
 
-fn fluid_holds(spec: &crate::ledger::Spec, left: FluidState, come: &[Take]) -> bool {
+fn fluid_holds(spec: &crate::ledger::Spec, left: FluidState, come: impl ExactSizeIterator<Item = Take>) -> bool {
     let crate::space::Space::Fluid(fluid) = spec.space() else { return false };
     let (mut milli, mut mib, mut users) = (0u64, 0u64, u64::from(left.users));
+    let alone = come.len() == 1;
     for take in come {
         match take {
-            Take::Whole => return come.len() == 1 && left.users == 0,
+            Take::Whole => return alone && left.users == 0,
             Take::Fraction { milli: m, mib: b, users: n } => {
-                users += u64::from(*n);
-                milli += u64::from(*m);
-                mib += u64::from(*b);
+                users += u64::from(n);
+                milli += u64::from(m);
+                mib += u64::from(b);
             }
             _ => return false,
         }
@@ -126,13 +130,15 @@ fn fluid_holds(spec: &crate::ledger::Spec, left: FluidState, come: &[Take]) -> b
 }
 
 fn nodes_hold(ledger: &Ledger, rules: &NodeRules<'_>, seats: &[Seat]) -> bool {
-    let mut members: BTreeMap<NodeId, u64> = BTreeMap::new();
-    for seat in seats {
-        *members.entry(seat.node).or_default() += 1;
+    if rules.cpu_milli == 0 && rules.memory_mib == 0 {
+        return true;
     }
-    members.into_iter().all(|(node, count)| {
-        let record = &ledger.nodes()[node];
-        let enough = |free: Option<u64>, each: u64| free.is_none_or(|f| each.saturating_mul(count) <= f);
+    let mut nodes: Vec<NodeId> = seats.iter().map(|seat| seat.node).collect();
+    nodes.sort_unstable();
+    nodes.chunk_by(|a, b| a == b).all(|members| {
+        let Some(node) = members.first() else { return true };
+        let record = &ledger.nodes()[*node];
+        let enough = |free: Option<u64>, each: u64| free.is_none_or(|f| each.saturating_mul(members.len() as u64) <= f);
         enough(record.cpu_free(), rules.cpu_milli) && enough(record.memory_free(), rules.memory_mib)
     })
 }

@@ -10,7 +10,7 @@ use crate::decision::{Action, Move, Step};
 use crate::fleet::{Mode, Usage};
 use crate::ids::GpuId;
 use crate::ledger::Ledger;
-use crate::space::{Entry, Hold, Layout, Row, SpaceState, Take};
+use crate::space::{Hold, Layout, Row, SpaceState, Take};
 
 /// A part of a lease, or a found instance, that goes elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,22 +30,21 @@ pub struct Shift {
 /// Steps of shifts, each when its target is free, then of admissions, each a lease's name with
 /// the places of its members.
 pub fn steps(ledger: &Ledger, shifts: &[Shift], admissions: &[(&str, &[Seat])]) -> Vec<Step> {
-    let mut plan = Plan { ledger, view: View::new(ledger), steps: Vec::new() };
+    let takes: usize = admissions.iter().flat_map(|(_, seats)| *seats).map(|seat| seat.takes.len()).sum();
+    let mut plan = Plan { ledger, view: View::new(ledger), steps: Vec::with_capacity(4 * shifts.len() + 2 * takes) };
     plan.shift(shifts);
-    let (mut destroy, mut create, mut attach) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, member, seat) in
-        admissions.iter().flat_map(|(n, seats)| seats.iter().zip(0..).map(move |(s, m)| (*n, m, s)))
-    {
-        for (gpu, take) in &seat.takes {
-            plan.put(*gpu, *take, &mut destroy, &mut create);
-            attach.push(plan.step(*gpu, Action::Attach { lease: name.into(), member }));
+    let mut destroyed = plan.steps.len();
+    for (gpu, take) in admissions.iter().flat_map(|(_, seats)| *seats).flat_map(|seat| &seat.takes) {
+        destroyed = plan.put(*gpu, *take, destroyed);
+    }
+    for (name, seats) in admissions {
+        for (seat, member) in seats.iter().zip(0..) {
+            for (gpu, _) in &seat.takes {
+                plan.push(*gpu, Action::Attach { lease: (*name).into(), member });
+            }
         }
     }
-    let mut steps = plan.steps;
-    steps.extend(destroy);
-    steps.extend(create);
-    steps.extend(attach);
-    steps
+    plan.steps
 }
 
 /// Shifts in the words of documents.
@@ -72,6 +71,11 @@ impl Plan<'_> {
     fn step(&self, gpu: GpuId, action: Action) -> Step {
         let record = &self.ledger.gpus()[gpu];
         Step { node: self.ledger.nodes()[record.node].name.clone(), gpu: record.index, action, disturbs: Vec::new() }
+    }
+
+    fn push(&mut self, gpu: GpuId, action: Action) {
+        let step = self.step(gpu, action);
+        self.steps.push(step);
     }
 
     /// Moves one after the other while the next target is free, so that nobody is without an
@@ -109,37 +113,40 @@ impl Plan<'_> {
 
     fn bring_up(&mut self, shift: &Shift) {
         let (gpu, take) = shift.to;
-        let (mut destroy, mut create) = (Vec::new(), Vec::new());
-        self.put(gpu, take, &mut destroy, &mut create);
-        self.steps.extend(destroy);
-        self.steps.extend(create);
+        self.put(gpu, take, self.steps.len());
         if shift.leased {
-            let action = Action::Attach { lease: shift.name.clone(), member: shift.member };
-            let step = self.step(gpu, action);
-            self.steps.push(step);
+            self.push(gpu, Action::Attach { lease: shift.name.clone(), member: shift.member });
         }
     }
 
-    /// Makes a take on the view, with the idle instances that it destroys and the instances
-    /// that it creates.
-    fn put(&mut self, gpu: GpuId, take: Take, destroy: &mut Vec<Step>, create: &mut Vec<Step>) {
-        let after = match (&*self.view.state(gpu), self.ledger.spec(gpu).grid()) {
-            (SpaceState::Grid(layout), Some(grid)) => {
-                let Some(put) = grid.put(layout, take) else { return };
-                let gone = put.destroyed.iter().filter_map(|e: &Entry| {
-                    let action = self.destroy(gpu, Take::Instance { profile: e.profile, start: e.start })?;
-                    Some(self.step(gpu, action))
-                });
-                destroy.extend(gone);
-                self.create(gpu, layout, take, put.reused, create);
-                SpaceState::Grid(put.layout)
-            }
-            _ => {
-                self.view.put(gpu, take);
-                return;
-            }
+    /// Makes a take on the view: the idle instances that it destroys become steps at this
+    /// position, what it creates at the end. The position behind the destructions.
+    fn put(&mut self, gpu: GpuId, take: Take, at: usize) -> usize {
+        let Some(grid) = self.ledger.spec(gpu).grid() else {
+            self.view.put(gpu, take);
+            return at;
         };
-        self.view.set(gpu, after);
+        let mut steps = core::mem::take(&mut self.steps);
+        let mut end = at;
+        let after = match &*self.view.state(gpu) {
+            SpaceState::Grid(layout) => grid.put(layout, take).map(|put| {
+                for entry in &put.destroyed {
+                    let gone = Take::Instance { profile: entry.profile, start: entry.start };
+                    if let Some(action) = self.destroy(gpu, gone) {
+                        steps.insert(end, self.step(gpu, action));
+                        end += 1;
+                    }
+                }
+                self.create(gpu, layout, take, put.reused, &mut steps);
+                put.layout
+            }),
+            _ => None,
+        };
+        self.steps = steps;
+        if let Some(layout) = after {
+            self.view.set(gpu, SpaceState::Grid(layout));
+        }
+        end
     }
 
     /// Instances to create for a take on a layout, with what gives way inside a reused one.

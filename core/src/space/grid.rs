@@ -151,11 +151,10 @@ impl Layout {
     }
     /// The layout with one more entry, in order. Nothing is checked.
     #[must_use]
-    pub fn with(&self, entry: Entry) -> Self {
-        let mut entries = self.entries.clone();
-        let position = entries.partition_point(|e| e.start < entry.start);
-        entries.insert(position, entry);
-        Self { entries }
+    pub fn with(mut self, entry: Entry) -> Self {
+        let position = self.entries.partition_point(|e| e.start < entry.start);
+        self.entries.insert(position, entry);
+        self
     }
     /// The layout without what starts at this cell.
     #[must_use]
@@ -280,6 +279,14 @@ impl Grid {
         row.starts.iter().copied().filter(move |&s| allowed && !row.run(s).overlaps(covered))
     }
 
+    /// Whether a start is among [`Grid::legal_starts`].
+    fn is_legal(&self, layout: &Layout, profile: ProfileId, start: u16) -> bool {
+        let row = &self.rows[profile];
+        let run = row.run(start);
+        let hit = |e: &Entry| self.rows[e.profile].run(e.start).overlaps(run);
+        row.starts.contains(&start) && !layout.used().any(hit) && self.allows(layout.used(), profile).is_ok()
+    }
+
     /// Why [`Grid::legal_starts`] is empty; `None` if it is not.
     pub fn obstacle(&self, layout: &Layout, profile: ProfileId) -> Option<Obstacle> {
         let row = &self.rows[profile];
@@ -353,7 +360,7 @@ impl Grid {
 
     fn put_instance(&self, layout: &Layout, profile: ProfileId, start: u16, hold: Hold) -> Option<Put> {
         let row = self.rows.lookup(profile)?;
-        if !self.legal_starts(layout, profile).any(|s| s == start) {
+        if !self.is_legal(layout, profile, start) {
             return None;
         }
         if layout.at(start).is_some_and(|e| e.profile == profile && e.hold == Hold::Idle) {
@@ -361,7 +368,7 @@ impl Grid {
             return Some(Put { layout, reused: true, destroyed: Vec::new() });
         }
         let run = row.run(start);
-        let (mut destroyed, mut kept) = (Vec::new(), Vec::new());
+        let (mut destroyed, mut kept) = (Vec::new(), Vec::with_capacity(layout.entries.len() + 1));
         for entry in &layout.entries {
             let hit = self.rows[entry.profile].run(entry.start).overlaps(run);
             if hit { destroyed.push(entry.clone()) } else { kept.push(entry.clone()) }

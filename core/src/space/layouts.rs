@@ -50,7 +50,7 @@ pub fn count_layouts(grid: &Grid, set: ProfileSet, budget: u64) -> Option<Layout
             for start in grid.legal_starts(&layout, profile) {
                 can_grow = true;
                 if start >= from {
-                    let next = layout.with(Entry { start, profile, hold: Hold::Busy });
+                    let next = layout.clone().with(Entry { start, profile, hold: Hold::Busy });
                     open.push((next, start + 1));
                 }
             }

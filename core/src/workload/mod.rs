@@ -2,8 +2,9 @@
 
 mod resolve;
 
-pub use resolve::{MemberAsk, Resolved, Resolver};
+pub use resolve::{Alternative, MemberAsk, Resolved, Resolver};
 
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -294,7 +295,13 @@ impl Requirement {
 impl Workload {
     /// The alternatives, with `profile` written out.
     pub fn alternatives(&self) -> Vec<Ask> {
-        self.profile.iter().cloned().map(Ask::Profile).chain(self.any_of.iter().cloned()).collect()
+        self.asks().map(Cow::into_owned).collect()
+    }
+
+    /// The alternatives one by one.
+    pub fn asks(&self) -> impl Iterator<Item = Cow<'_, Ask>> {
+        let by_name = self.profile.iter().map(|name| Cow::Owned(Ask::Profile(name.clone())));
+        by_name.chain(self.any_of.iter().map(Cow::Borrowed))
     }
 }
 

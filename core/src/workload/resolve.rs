@@ -30,20 +30,27 @@ pub enum MemberAsk {
 /// A workload's alternatives in the terms of every kind of device of the fleet.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// By alternative, then by device kind: what it is there, or the gate it fails.
-    pub alternatives: Vec<Vec<Result<MemberAsk, Code>>>,
-    node_only: Vec<bool>,
+    /// The alternatives, in order of preference.
+    pub alternatives: Vec<Alternative>,
+}
+
+/// One alternative.
+#[derive(Clone, Debug)]
+pub struct Alternative {
+    is_node_only: bool,
+    /// By device kind: what it is there, or the gate it fails.
+    pub by_spec: Vec<Result<MemberAsk, Code>>,
 }
 
 impl Resolved {
     /// Whether an alternative asks for nothing but the node.
     pub fn is_node_only(&self, alternative: usize) -> bool {
-        self.node_only.get(alternative).copied().unwrap_or(false)
+        self.alternatives.get(alternative).is_some_and(|a| a.is_node_only)
     }
 
     /// What an alternative is on a device kind.
     pub fn on(&self, alternative: usize, spec: SpecId) -> Result<&MemberAsk, Code> {
-        match self.alternatives.get(alternative).and_then(|a| a.get(spec.index())) {
+        match self.alternatives.get(alternative).and_then(|a| a.by_spec.get(spec.index())) {
             Some(Ok(ask)) => Ok(ask),
             Some(Err(code)) => Err(*code),
             None => Err(Code::ProfileNotOffered),
@@ -68,11 +75,10 @@ impl<'a> Resolver<'a> {
     /// # Errors
     /// A name in no catalog and no listing, an amount out of range, or nothing asked.
     pub fn resolve(&self, workload: &Workload) -> Result<Resolved, InputError> {
-        let alternatives = workload.alternatives();
         if workload.name.is_empty() {
             return Err(InputError::new("name", Fault::Invalid(String::from("a request needs a name"))));
         }
-        if alternatives.is_empty() {
+        if workload.profile.is_none() && workload.any_of.is_empty() {
             return Err(InputError::new(
                 "any_of",
                 Fault::Invalid(String::from("give `profile` or at least one alternative")),
@@ -81,39 +87,34 @@ impl<'a> Resolver<'a> {
         if workload.count == 0 {
             return Err(InputError::new("count", Fault::OutOfRange { value: 0, min: 1, max: u32::MAX.into() }));
         }
+        let models = self.models(workload)?;
         let offset = usize::from(workload.profile.is_some());
-        for (i, ask) in alternatives.iter().enumerate() {
-            self.check(ask).map_err(|e| match i.checked_sub(offset) {
+        let mut alternatives = Vec::with_capacity(offset + workload.any_of.len());
+        for (i, ask) in workload.asks().enumerate() {
+            self.check(&ask).map_err(|e| match i.checked_sub(offset) {
                 Some(position) => e.within(&alloc::format!("any_of[{position}]")),
                 None => e,
             })?;
+            let on = |(_, spec): (SpecId, &Spec)| {
+                if !models.is_empty() && !models.contains(&spec.model().id.as_str()) {
+                    return Err(Code::ModelNotAllowed);
+                }
+                self.isolated(workload, spec, on_spec(self.ledger.catalog(), spec, &ask)?)
+            };
+            let by_spec = self.ledger.specs().iter().map(on).collect();
+            alternatives.push(Alternative { is_node_only: *ask == Ask::NodeOnly {}, by_spec });
         }
-        let mut allowed_models = Vec::new();
-        for (i, name) in workload.models.iter().enumerate() {
-            let model = self
-                .ledger
-                .catalog()
-                .find(name)
-                .ok_or_else(|| InputError::new(alloc::format!("models[{i}]"), Fault::UnknownModel(name.clone())))?;
-            allowed_models.push(model.id.as_str());
-        }
-        let by_spec = |ask: &Ask| {
-            let specs = self.ledger.specs().iter();
-            specs
-                .map(|(_, spec)| {
-                    let allowed = allowed_models.is_empty() || allowed_models.contains(&spec.model().id.as_str());
-                    if !allowed {
-                        return Err(Code::ModelNotAllowed);
-                    }
-                    let found = on_spec(self.ledger.catalog(), spec, ask)?;
-                    self.isolated(workload, spec, found)
-                })
-                .collect()
+        Ok(Resolved { alternatives })
+    }
+
+    /// Ids of the models that a workload allows; none: all.
+    fn models(&self, workload: &Workload) -> Result<Vec<&'a str>, InputError> {
+        let id = |(i, name): (usize, &String)| {
+            let model = self.ledger.catalog().find(name);
+            let unknown = || InputError::new(alloc::format!("models[{i}]"), Fault::UnknownModel(name.clone()));
+            model.map(|model| model.id.as_str()).ok_or_else(unknown)
         };
-        Ok(Resolved {
-            alternatives: alternatives.iter().map(by_spec).collect(),
-            node_only: alternatives.iter().map(|ask| *ask == Ask::NodeOnly {}).collect(),
-        })
+        workload.models.iter().enumerate().map(id).collect()
     }
 
     /// What of an ask keeps the tenant apart as the workload demands.

@@ -202,7 +202,7 @@ fn cut(model: &Model) -> Result<Cuts, InputError> {
                 if start >= from {
                     let entry = Entry { start, profile: *profile, hold: Hold::Busy };
                     let places = places.iter().copied().chain([(size, start)]).collect();
-                    open.push((layout.with(entry), places));
+                    open.push((layout.clone().with(entry), places));
                 }
             }
         }
