@@ -2,6 +2,8 @@
 //! an assertion here.
 
 pub mod engine;
+pub mod shared;
 pub mod text;
 
-pub use text::{document, import, requests};
+pub use shared::timeshare;
+pub use text::{document, import, requests, tables};

@@ -9,7 +9,7 @@ use slicewise_core::place::{Budget, Policy, decide, explain};
 use slicewise_core::verify;
 use slicewise_core::workload::Workload;
 use slicewise_formats::{
-    Document, Kind, Options, Source, locate, read, read_requests, read_state, write_document, write_state,
+    Document, Kind, Options, Source, locate, read, read_points, read_requests, read_scenarios, read_state, write_document, write_state,
     write_state_yaml,
 };
 
@@ -105,6 +105,16 @@ pub fn requests(text: &str) {
             panic!("{violation}\n{workload:?}\n{decision:?}");
         }
         drop(explain(&SMALL, workload, BUDGET));
+    }
+}
+
+/// Reads a text as the two tables of serving.
+pub fn tables(text: &str) {
+    if text.len() > TEXT_MAX {
+        return;
+    }
+    for error in [read_points("f.csv", text).err(), read_scenarios("f.csv", text).err()].into_iter().flatten() {
+        assert!(!error.to_string().is_empty());
     }
 }
 

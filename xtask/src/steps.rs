@@ -163,7 +163,11 @@ fn fuzz_for(context: &Context, seconds: u32) -> Result<String, Stop> {
     let fuzz = |verb| Cmd::words("cargo +nightly fuzz").arg(verb).arg("--target-dir").arg(&into).with_tools();
     context.run(&fuzz("build"))?;
     for name in list.lines() {
-        context.run(&fuzz("run").arg(name).arg("--").arg(format!("-max_total_time={seconds}")))?;
+        // New inputs go to the first folder; the committed ones are where it begins.
+        let found = context.in_target(&format!("fuzz/corpus/{name}"));
+        context.run(&Cmd::words("mkdir -p").arg(&found))?;
+        let run = fuzz("run").arg(name).arg(found).arg(format!("fuzz/seeds/{name}"));
+        context.run(&run.arg("--").arg(format!("-max_total_time={seconds}")))?;
     }
     Ok(format!("{} targets, {seconds} s each", list.lines().count()))
 }

@@ -234,6 +234,37 @@ fn promises_that_nothing_keeps_are_refused_with_slices() {
     assert!(shown.contains("train needs a share of 48.00 %, gets at most 47.36 %"), "{shown}");
 }
 
+/// What `--json` prints passes the checker; with any figure changed it does not.
+#[test]
+fn answers_on_shared_gpus_are_checked() {
+    let impossible = root().join("examples/timeshare/impossible.yaml").to_str().unwrap().to_string();
+    let check = |document: &str, claim: &Value| {
+        let file = scratch("timeshare-claim.json", &claim.to_string());
+        slicewise(&["timeshare", document, "--check", &file]).status.code()
+    };
+    let choice = json(&["timeshare", &busy(), "--choose", "--json"]);
+    let refusal = slicewise(&["timeshare", &impossible, "--json"]).stdout;
+    let refusal: Value = serde_json::from_slice(&refusal).unwrap();
+    assert_eq!((check(&busy(), &choice), check(&impossible, &refusal)), (Some(0), Some(0)));
+    let changed = |of: &Value, pointer: &str, to: Value| {
+        let mut claim = of.clone();
+        *claim.pointer_mut(pointer).unwrap() = to;
+        claim
+    };
+    for (pointer, to) in [
+        ("/overhead_ppm", 0),
+        ("/slice_us", 30_000),
+        ("/residents/0/closed_form/share_ppm", 999_999),
+        ("/residents/1/closed_form/wait_worst_us", 1),
+    ] {
+        assert_eq!(check(&busy(), &changed(&choice, pointer, to.into())), Some(7), "{pointer}");
+    }
+    for (pointer, to) in [("/refusals/0/failing/0/needed", 1), ("/refusals/0/failing/1/slice_from_us", 1_900)] {
+        assert_eq!(check(&impossible, &changed(&refusal, pointer, to.into())), Some(7), "{pointer}");
+    }
+    assert_eq!(check(&busy(), &refusal), Some(7));
+}
+
 #[rstest]
 #[case::nobody("residents: []", "residents: a shared GPU needs at least one resident")]
 #[case::slice("residents: [{ name: a }]\nslice_us: 0", "slice_us: 0 is out of range 1000..=30000")]

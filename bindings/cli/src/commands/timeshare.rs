@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use slicewise::perf::timeshare::simulate::{Figures, figures};
 use slicewise::perf::timeshare::{
     self, Answer, Bounds, Choice, Failing, Limit, P99, Refusal, Resident, Run, Setting, Timeshare, keeps,
@@ -38,6 +38,30 @@ pub struct TimeshareArgs {
     /// Print as JSON.
     #[arg(long)]
     json: bool,
+    /// Do not search: check a choice or refusal that `--json` printed before, or that anyone
+    /// claims, with code that shares nothing with the search.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["choose", "json"])]
+    check: Option<PathBuf>,
+}
+
+/// A refusal as `--json` prints it.
+#[derive(Deserialize)]
+struct ClaimedRefusal {
+    refusals: Option<Vec<Refusal>>,
+}
+
+/// A choice as `--json` prints it; the simulation is not part of the claim.
+#[derive(Deserialize)]
+struct ClaimedChoice {
+    #[serde(flatten)]
+    setting: Setting,
+    overhead_ppm: u64,
+    residents: Vec<ClaimedRow>,
+}
+
+#[derive(Deserialize)]
+struct ClaimedRow {
+    closed_form: Bounds,
 }
 
 #[derive(Serialize)]
@@ -90,7 +114,9 @@ impl TimeshareArgs {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let text = Text::read(&self.file)?;
         let document = text.timeshare()?;
-        let refuse = |v: verify::Violation| Failure::plain(UNVERIFIED, format!("refused by the checker: {v}"));
+        if let Some(path) = &self.check {
+            return check(&document, &Text::read(path)?);
+        }
         let choice = match document.scheduler.filter(|_| !self.choose) {
             Some(scheduler) => {
                 let setting = document.setting(scheduler);
@@ -99,11 +125,11 @@ impl TimeshareArgs {
             }
             None => match timeshare::choose(&document).map_err(|e| Failure::input(&text, &e))? {
                 Answer::Works(choice) => {
-                    verify::timeshare::choice(&document, &choice).map_err(refuse)?;
+                    verify::timeshare::choice(&document, &choice).map_err(unverified)?;
                     choice
                 }
                 Answer::Refused(refusals) => {
-                    verify::timeshare::refusal(&document, &refusals).map_err(refuse)?;
+                    verify::timeshare::refusal(&document, &refusals).map_err(unverified)?;
                     return self.refused(&refusals);
                 }
             },
@@ -176,6 +202,24 @@ impl TimeshareArgs {
         }
         Ok(exit_code(Verdict::Reject))
     }
+}
+
+fn unverified(violation: verify::Violation) -> Failure {
+    Failure::plain(UNVERIFIED, format!("refused by the checker: {violation}"))
+}
+
+/// Checks what someone says of a document.
+fn check(document: &Timeshare, claim: &Text) -> Result<ExitCode, Failure> {
+    if let ClaimedRefusal { refusals: Some(refusals) } = claim.json()? {
+        verify::timeshare::refusal(document, &refusals).map_err(unverified)?;
+        io::print("the refusal is right: no scheduler that may be chosen keeps every promise\n")?;
+    } else {
+        let ClaimedChoice { setting, overhead_ppm, residents } = claim.json()?;
+        let bounds = residents.into_iter().map(|row| row.closed_form).collect();
+        verify::timeshare::choice(document, &Choice { setting, overhead_ppm, bounds }).map_err(unverified)?;
+        io::print("the setting keeps every promise, and its figures are right\n")?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A failing promise in words.
