@@ -4,11 +4,13 @@
 mod classes;
 mod commit;
 mod load;
+mod power;
 mod snapshot;
 mod spec;
 
 pub use classes::{Class, ClassIndex, ClassKey, Rank};
 pub use commit::{CommitError, Committed};
+pub use power::{NodePower, RackRecord};
 pub use spec::{Slot, Spec, StateKey, driver_major};
 
 use alloc::borrow::Cow;
@@ -20,7 +22,7 @@ use core::ops::Range;
 
 use crate::catalog::Catalog;
 use crate::fleet::{ComputeInstance, Health, Topology};
-use crate::ids::{ClassId, GpuId, Id, IdVec, NodeId, SpecId};
+use crate::ids::{ClassId, GpuId, Id, IdVec, NodeId, RackId, SpecId};
 use crate::place::{Policy, Surroundings, Term};
 use crate::space::{DeviceAsk, SpaceState, Take};
 use crate::workload::Requirement;
@@ -82,6 +84,8 @@ pub struct NodeRecord {
     pub cpu_used: u64,
     /// Memory taken.
     pub memory_used: u64,
+    /// Its rack, cap and draw.
+    pub power: NodePower,
     /// Links of its GPUs.
     pub topology: Topology,
     gpus: Range<u32>,
@@ -107,11 +111,12 @@ impl NodeRecord {
     pub fn gpus(&self) -> impl DoubleEndedIterator<Item = GpuId> + ExactSizeIterator + Clone + use<> {
         (self.gpus.start as usize..self.gpus.end as usize).map(GpuId::from_index)
     }
-    /// The label's value; region, zone and name are labels too.
+    /// The label's value; region, zone, rack and name are labels too.
     pub fn label(&self, key: &str) -> Option<&str> {
         match key {
             "slicewise/region" => self.region.as_deref(),
             "slicewise/zone" => self.zone.as_deref(),
+            "slicewise/rack" => self.rack(),
             "slicewise/name" => Some(&self.name),
             _ => self.labels.get(key).map(String::as_str),
         }
@@ -187,6 +192,7 @@ pub struct Ledger {
     models: Vec<crate::catalog::Model>,
     boards: Vec<crate::catalog::Board>,
     specs: IdVec<SpecId, Spec>,
+    racks: IdVec<RackId, RackRecord>,
     nodes: IdVec<NodeId, NodeRecord>,
     gpus: IdVec<GpuId, GpuRecord>,
     index: ClassIndex,
@@ -202,6 +208,8 @@ pub struct Ledger {
     disliking: usize,
     /// GPUs that take nothing new.
     closed: BTreeSet<GpuId>,
+    /// Placements keep to a power cap somewhere.
+    power_caps: bool,
     /// Nodes by CPU left, those without a limit last.
     nodes_by_cpu: BTreeSet<(u64, NodeId)>,
 }

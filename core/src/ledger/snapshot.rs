@@ -15,6 +15,7 @@ impl Ledger {
             version: self.version,
             models: self.models.clone(),
             boards: self.boards.clone(),
+            racks: self.racks.iter().map(|(_, rack)| rack.document.clone()).collect(),
             nodes: self.nodes.ids().map(|id| self.snapshot_node(id)).collect(),
             leases: self.leases.values().map(|lease| self.snapshot_lease(lease)).collect(),
         }

@@ -8,6 +8,7 @@ mod gates;
 mod modes;
 mod moves;
 mod policy;
+mod power;
 mod rules;
 mod seats;
 mod sets;

@@ -246,8 +246,8 @@ pub enum Spread {
     SameZone,
 }
 
-/// A requirement on labels. `region`, `zone` and `name` of a node count as labels
-/// `slicewise/region`, `slicewise/zone` and `slicewise/name`.
+/// A requirement on labels. `region`, `zone`, `rack` and `name` of a node count as labels
+/// `slicewise/region`, `slicewise/zone`, `slicewise/rack` and `slicewise/name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
