@@ -8,8 +8,8 @@ use slicewise_core::fleet::{
 };
 use slicewise_core::place::{MixEntry, Policy};
 use slicewise_core::workload::{
-    Ask, Fraction, GpuLink, Instances, InstancesOn, MpsShare, Operator, Requirement, Resources, Spread, WholeGpus,
-    Workload,
+    Ask, Fraction, GpuLink, Instances, InstancesOn, MpsPriority, MpsShare, Operator, Requirement, Resources, Spread,
+    WholeGpus, Workload,
 };
 
 use crate::dice::Dice;
@@ -373,6 +373,7 @@ fn ask(dice: &mut Dice) -> Ask {
             threads_percent: dice.pick(&[1, 30, 50, 100]).unwrap(),
             memory_mib: dice.pick(&[0, 8192]).unwrap(),
             contexts: dice.pick(&[1, 1, 10, 48]).unwrap(),
+            priority: MpsPriority::default(),
         }),
         _ => Ask::NodeOnly {},
     }

@@ -10,7 +10,7 @@ use slicewise_core::ledger::Ledger;
 use slicewise_core::place::{Budget, decide};
 use slicewise_core::plan::{BoundOf, BoundSource, Certificate, Method, Objective, Plan, Price, Refusal};
 use slicewise_core::verify::{self, Admitted, Checked, Rule, Violation};
-use slicewise_core::workload::{Ask, Workload};
+use slicewise_core::workload::{Ask, MpsPriority, Workload};
 use slicewise_tests::dice::{Dice, cases};
 use slicewise_tests::fleets::{fleet, policy, request};
 use slicewise_tests::oracle::World;
@@ -60,6 +60,7 @@ fn mutations(decision: &Decision) -> Vec<(&'static str, Decision)> {
         d.placements.push(Placement { member: last.member + 1, ..last });
     });
     push("alternative", &|d| d.placements.iter_mut().for_each(|p| p.alternative += 7));
+    push("MPS priority", &|d| d.placements[0].mps_priority = MpsPriority::BelowNormal);
     push("node", &|d| d.placements[0].node.push('x'));
     if decision.placements[0].gpu.is_some() {
         push("gpu", &|d| d.placements[0].gpu = Some(77));

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Board, CpuPower, Model, Power, Profile};
-use crate::workload::Requirement;
+use crate::workload::{MpsPriority, Requirement};
 
 /// A fleet and what runs on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -406,6 +406,9 @@ pub struct Placement {
     /// The GPU's UUID, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
+    /// MPS clients: their priority.
+    #[serde(default, skip_serializing_if = "MpsPriority::is_normal")]
+    pub mps_priority: MpsPriority,
     /// What of the GPU.
     #[serde(flatten)]
     pub part: Part,

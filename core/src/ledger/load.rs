@@ -309,9 +309,9 @@ impl Ledger {
     pub fn part_of(&self, placement: &Placement) -> Result<PartRecord, InputError> {
         let unknown = |path: &str, kind, name: String| InputError::new(path, Fault::Unknown { kind, name });
         let node = self.node_named(&placement.node).ok_or_else(|| unknown("node", "node", placement.node.clone()))?;
-        let (member, alternative) = (placement.member, placement.alternative);
+        let (member, alternative, mps_priority) = (placement.member, placement.alternative, placement.mps_priority);
         if placement.part == Part::NodeOnly {
-            return Ok(PartRecord { member, alternative, node, on: None });
+            return Ok(PartRecord { member, alternative, mps_priority, node, on: None });
         }
         let index = placement.gpu.ok_or_else(|| InputError::new("gpu", Fault::Invalid(String::from("which GPU?"))))?;
         let gpu = self.gpu_at(node, index).ok_or_else(|| unknown("gpu", "GPU index", index.to_string()))?;
@@ -342,7 +342,7 @@ impl Ledger {
                 Take::Compute { profile: outer, start: *start, inner, inner_start: *compute_start }
             }
         };
-        Ok(PartRecord { member, alternative, node, on: Some((gpu, take)) })
+        Ok(PartRecord { member, alternative, mps_priority, node, on: Some((gpu, take)) })
     }
 
     /// Registers a lease whose parts are already on the GPUs and nodes.

@@ -25,7 +25,7 @@ use crate::fleet::{ComputeInstance, Health, Topology};
 use crate::ids::{ClassId, GpuId, Id, IdVec, NodeId, RackId, SpecId};
 use crate::place::{Policy, Surroundings, Term};
 use crate::space::{DeviceAsk, SpaceState, Take};
-use crate::workload::Requirement;
+use crate::workload::{MpsPriority, Requirement};
 
 /// Free GPUs of a node beyond this number count as this many: what a policy sees of big
 /// nodes stops changing, so that a node of thousands of GPUs costs no more than a small one.
@@ -130,6 +130,8 @@ pub struct PartRecord {
     pub member: u32,
     /// Alternative that the member got.
     pub alternative: u32,
+    /// Priority of its MPS clients.
+    pub mps_priority: MpsPriority,
     /// Node of the member.
     pub node: NodeId,
     /// GPU and what of it; `None` for a member without a GPU.

@@ -111,6 +111,7 @@ impl Ledger {
             node: self.nodes[part.node].name.clone(),
             gpu: on.as_ref().map(|(gpu, _)| self.gpus[*gpu].index),
             uuid: on.as_ref().and_then(|(gpu, _)| self.uuid(*gpu)).map(ToString::to_string),
+            mps_priority: part.mps_priority,
             part: on.map_or(Part::NodeOnly, |(_, part)| part),
         }
     }
