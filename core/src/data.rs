@@ -18,7 +18,14 @@ pub(crate) struct Table<T> {
     /// What the keys of the rows' sources stand for.
     pub(crate) sources: BTreeMap<String, String>,
     /// The rows, under the name that each table has for them.
-    #[serde(alias = "models", alias = "boards", alias = "mechanisms", alias = "parameters", alias = "rules")]
+    #[serde(
+        alias = "models",
+        alias = "boards",
+        alias = "mechanisms",
+        alias = "parameters",
+        alias = "rules",
+        alias = "figures"
+    )]
     pub(crate) rows: T,
 }
 

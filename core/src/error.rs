@@ -101,6 +101,14 @@ pub enum Fault {
         /// Largest allowed.
         max: u64,
     },
+    /// A GPU is under a power limit or cap and its watts are not known.
+    #[error(
+        "idle and full watts of `{model}` are not known; give `power: {{ idle_w, full_w }}` on the GPU or its model"
+    )]
+    UnknownPower {
+        /// The device's model.
+        model: String,
+    },
     /// The document breaks a rule that has no narrower name.
     #[error("{0}")]
     Invalid(String),
@@ -120,6 +128,7 @@ impl Fault {
             Self::Unknown { .. } => 908,
             Self::OutOfRange { .. } => 909,
             Self::Invalid(_) => 910,
+            Self::UnknownPower { .. } => 911,
         }
     }
     /// The stable name that goes with [`Fault::number`].
@@ -135,6 +144,7 @@ impl Fault {
             Self::Unknown { .. } => "unknown_name",
             Self::OutOfRange { .. } => "out_of_range",
             Self::Invalid(_) => "invalid",
+            Self::UnknownPower { .. } => "unknown_power",
         }
     }
 }

@@ -45,6 +45,10 @@ id!(
     NodeId(u32)
 );
 id!(
+    /// A rack, in the order of the state document.
+    RackId(u32)
+);
+id!(
     /// A kind of device: model, mode, driver rules and listing that GPUs share.
     SpecId(u16)
 );

@@ -95,6 +95,10 @@ codes! {
     NodeCpu = 140, "node_cpu";
     /// The node has too little memory left.
     NodeMemory = 141, "node_memory";
+    /// The node would draw more than its power cap.
+    PowerCapNode = 142, "power_cap_node";
+    /// The rack would draw more than its power cap.
+    PowerCapRack = 143, "power_cap_rack";
     /// A lease on the node and the request keep away from each other.
     AntiAffinity = 150, "anti_affinity";
     /// The free GPUs are not joined as asked.

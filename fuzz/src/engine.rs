@@ -13,7 +13,7 @@ use slicewise_core::place::{Budget, Policy, decide, explain};
 use slicewise_core::reason::Code;
 use slicewise_core::verify;
 use slicewise_core::workload::{
-    Ask, Fraction, GpuLink, Instances, InstancesOn, MpsShare, Requirement, Resources, Spread, WholeGpus, Workload,
+    Ask, Fraction, GpuLink, Instances, InstancesOn, MpsPriority, MpsShare, Requirement, Resources, Spread, WholeGpus, Workload,
 };
 
 use crate::text::CATALOG;
@@ -307,6 +307,7 @@ impl Wish {
                 threads_percent: u16::from(percent % 100) + 1,
                 memory_mib: u32::from(memory % 4) * 4096,
                 contexts: u16::from(contexts % 50) + 1,
+                priority: MpsPriority::default(),
             }),
             Self::Fraction(milli, memory) => Ask::Fraction(Fraction {
                 milli: pick(&[1, 100, 125, 250, 300, 500, 1000], *milli),

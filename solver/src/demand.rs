@@ -134,6 +134,8 @@ struct Reader<'a> {
     names: BTreeSet<&'a str>,
     /// Some node limits CPU or memory.
     limits: bool,
+    /// Placements keep to a power cap somewhere.
+    power_caps: bool,
     /// Somebody keeps away from labels.
     dislikes: bool,
     /// Idle instances lie about, and some request wants them kept.
@@ -153,6 +155,7 @@ impl<'a> Reader<'a> {
             demands: BTreeMap::new(),
             names: BTreeSet::new(),
             limits: ledger.nodes().iter().any(|(_, n)| n.cpu_milli.is_some() || n.memory_mib.is_some()),
+            power_caps: ledger.has_power_caps(),
             dislikes: workloads.iter().any(|w| !w.anti_affinity.is_empty())
                 || ledger.leases().any(|(_, l)| !l.keeps_away.is_empty()),
             idle: keeps_idle && has_idle(ledger),
@@ -196,6 +199,9 @@ impl<'a> Reader<'a> {
         }
         if self.limits && workload.memory_mib > 0 {
             found.push("node_memory");
+        }
+        if self.power_caps {
+            found.push("power_cap");
         }
         if !workload.nodes.is_empty() {
             found.push("node_selector");

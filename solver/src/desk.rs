@@ -136,7 +136,7 @@ impl<'a> Desk<'a> {
             proved: false,
             proof: None,
             reasons: Vec::new(),
-            placements: write(&self.ledger, &seats),
+            placements: write(&self.ledger, workload, &seats),
             steps: Vec::new(),
             moves: Vec::new(),
         };
@@ -158,11 +158,13 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// Seats as documents say them.
-pub fn write(ledger: &Ledger, seats: &[Seat]) -> Vec<Placement> {
+/// Seats of a request as documents say them.
+pub fn write(ledger: &Ledger, workload: &Workload, seats: &[Seat]) -> Vec<Placement> {
     let mut placements = Vec::with_capacity(seats.len());
     for (member, seat) in seats.iter().enumerate() {
-        let part = |on| PartRecord { member: member as u32, alternative: seat.alternative, node: seat.node, on };
+        let (member, alternative) = (member as u32, seat.alternative);
+        let mps_priority = workload.mps_priority(alternative);
+        let part = |on| PartRecord { member, alternative, mps_priority, node: seat.node, on };
         if seat.takes.is_empty() {
             placements.push(ledger.placement(&part(None)));
         }

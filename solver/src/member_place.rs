@@ -383,6 +383,9 @@ fn read(
                 return None;
             }
             view.seat(seat, &rules)?;
+            if !view.keeps_caps() {
+                return None;
+            }
             by_bundle.get_mut(*position)?.push(seat.clone());
         }
     }

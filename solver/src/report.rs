@@ -188,6 +188,6 @@ fn lease(ledger: &Ledger, workload: &Workload, seats: &[Seat]) -> Lease {
         nodes: workload.nodes.clone(),
         cpu_milli: workload.cpu_milli,
         memory_mib: workload.memory_mib,
-        placements: write(ledger, seats),
+        placements: write(ledger, workload, seats),
     }
 }

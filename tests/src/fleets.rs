@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use slicewise_core::catalog::{Catalog, Model, ShareType};
+use slicewise_core::catalog::{Catalog, Model, Power, ShareType};
 use slicewise_core::fleet::{
-    Gpu, Health, Instance, Lease, Link, LinkKind, Mode, Node, Part, Placement, Sharing, State, Usage,
+    Gpu, Health, Instance, Lease, Link, LinkKind, Mode, Node, Part, Placement, PowerCap, Rack, Sharing, State, Usage,
 };
 use slicewise_core::place::{MixEntry, Policy};
 use slicewise_core::workload::{
-    Ask, Fraction, GpuLink, Instances, InstancesOn, MpsShare, Operator, Requirement, Resources, Spread, WholeGpus,
-    Workload,
+    Ask, Fraction, GpuLink, Instances, InstancesOn, MpsPriority, MpsShare, Operator, Requirement, Resources, Spread,
+    WholeGpus, Workload,
 };
 
 use crate::dice::Dice;
@@ -83,7 +83,40 @@ pub fn fleet(dice: &mut Dice, nodes: usize, gpus: usize) -> State {
         state.nodes.push(node(dice, n, gpus));
     }
     fill(dice, &mut state);
+    if dice.roll(3) == 2 {
+        cap(dice, &mut state);
+    }
     state
+}
+
+/// Gives every GPU watts, and some nodes and racks caps that what is there keeps to.
+fn cap(dice: &mut Dice, state: &mut State) {
+    for gpu in state.nodes.iter_mut().flat_map(|n| &mut n.gpus) {
+        let active_w = dice.pick(&[None, Some(60), Some(300)]).flatten();
+        gpu.power = Power { idle_w: Some(30), active_w, full_w: Some(300) };
+        gpu.power_limit_w = dice.pick(&[None, None, Some(200)]).flatten();
+    }
+    for node in &mut state.nodes {
+        node.rack = dice.pick(&[None, Some("r0"), Some("r1")]).flatten().map(String::from);
+    }
+    let catalog = Catalog::built_in().unwrap();
+    let draws: Vec<u64> = {
+        let world = World::of(&catalog, state);
+        (0..state.nodes.len()).map(|n| world.draw(n)).collect()
+    };
+    let mut over = |draw_mw: u64| {
+        let spare = dice.pick(&[None, Some(0), Some(40), Some(100), Some(270)]).flatten()?;
+        let limit_w = u32::try_from(draw_mw.div_ceil(1000)).unwrap() + spare;
+        Some(PowerCap { limit_w, throttle: dice.once_in(9) })
+    };
+    for name in ["r0", "r1"] {
+        let own = state.nodes.iter().zip(&draws).filter(|(n, _)| n.rack.as_deref() == Some(name));
+        let power_cap = over(own.map(|(_, draw)| draw).sum());
+        state.racks.push(Rack { name: name.into(), power_cap });
+    }
+    for (node, draw) in state.nodes.iter_mut().zip(&draws) {
+        node.power_cap = over(*draw);
+    }
 }
 
 fn node(dice: &mut Dice, number: usize, gpus: usize) -> Node {
@@ -340,6 +373,7 @@ fn ask(dice: &mut Dice) -> Ask {
             threads_percent: dice.pick(&[1, 30, 50, 100]).unwrap(),
             memory_mib: dice.pick(&[0, 8192]).unwrap(),
             contexts: dice.pick(&[1, 1, 10, 48]).unwrap(),
+            priority: MpsPriority::default(),
         }),
         _ => Ask::NodeOnly {},
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use slicewise_core::catalog::{Catalog, Model, Profile, ShareType};
-use slicewise_core::fleet::{Health, LinkKind, Mode, Part, SpaceKind, State, Usage};
+use slicewise_core::fleet::{Gpu, Health, LinkKind, Mode, Part, PowerCap, SpaceKind, State, Usage};
 use slicewise_core::workload::{
     Ask, Fraction, GpuLink, InstancesOn, MpsShare, Requirement, Spread, WholeGpus, Workload,
 };
@@ -45,6 +45,8 @@ pub struct Device {
     pub shares: Vec<usize>,
     /// Fractions taken: compute, MiB and users; a whole GPU is one of more than a thousand.
     pub fractions: Vec<(u32, u64, usize)>,
+    /// Milliwatts idle, active, full and at most, where the document gives them.
+    pub draws: Option<[u64; 4]>,
 }
 
 /// The mark of a GPU that is taken whole.
@@ -141,6 +143,48 @@ impl Device {
             && (self.fractions == [WHOLE] || self.fractions.iter().map(|f| f.0).sum::<u32>() <= self.amounts.0)
             && self.fractions.iter().map(|f| f.2).sum::<usize>() <= self.amounts.1
             && (memory == 0 || self.memory().is_some_and(|has| memory <= has))
+    }
+
+    /// Compute in use, and of how much.
+    fn load(&self) -> (u64, u64) {
+        match self.mode.space() {
+            SpaceKind::Fluid if self.fractions == [WHOLE] => (1, 1),
+            SpaceKind::Fluid => {
+                let of = if self.amounts.0.is_multiple_of(1000) { 1000 } else { self.amounts.0 };
+                (self.fractions.iter().map(|f| u64::from(f.0)).sum(), of.into())
+            }
+            SpaceKind::Uniform => {
+                let size = |t: &ShareType| t.size.clone().unwrap_or_else(|| t.name.clone());
+                let Some(share) = self.shares.first() else { return (0, 1) };
+                let first = self.types.iter().find(|t| size(t) == size(&self.types[*share])).unwrap();
+                (self.shares.len() as u64, first.max_per_gpu.into())
+            }
+            SpaceKind::Grid => {
+                let Some(slices) = self.model.compute_slices else {
+                    let cells: usize = self.busy.iter().map(|at| self.cells(*at).len()).sum();
+                    return (cells as u64, self.model.memory_slices.unwrap().into());
+                };
+                let of = |profile: usize| u64::from(self.profile(profile).compute_slices) * 1000;
+                let inside = |profile: usize, inner: usize| {
+                    let compute = &self.profile(profile).compute_instances[inner];
+                    match compute.compute_slices {
+                        0 => of(profile).div_ceil(compute.max_instances.unwrap().into()),
+                        own => u64::from(own) * 1000,
+                    }
+                };
+                let busy: u64 = self.busy.iter().map(|at| of(at.0)).sum();
+                let shared = self.shared.iter().flat_map(|(at, all)| all.iter().map(|inner| inside(at.0, inner.0)));
+                (busy + shared.sum::<u64>(), u64::from(slices) * 1000)
+            }
+        }
+    }
+
+    /// What it draws, in milliwatts.
+    fn draw(&self) -> u64 {
+        let Some([idle, active, full, most]) = self.draws else { return 0 };
+        let nothing = self.used().is_empty() && self.shares.is_empty() && self.fractions.is_empty();
+        let (used, of) = self.load();
+        if nothing { idle } else { (active + ((full - active) * used.min(of)).div_ceil(of)).min(most) }
     }
 
     fn put(&mut self, bit: Bit) {
@@ -279,6 +323,7 @@ impl<'a> World<'a> {
                     idle: of(Usage::Idle),
                     shares: Vec::new(),
                     fractions: Vec::new(),
+                    draws: draws(gpu),
                     types: offer.shares.clone(),
                     most: offer.max_instances,
                     amounts,
@@ -344,7 +389,9 @@ impl<'a> World<'a> {
                     }
                     self.cpu[node] += workload.cpu_milli;
                     self.memory[node] += workload.memory_mib;
-                    self.choose(rest, value + worth, best);
+                    if self.is_within_caps() {
+                        self.choose(rest, value + worth, best);
+                    }
                     *self = before;
                 }
             }
@@ -373,7 +420,7 @@ impl<'a> World<'a> {
                     self.cpu[node] += workload.cpu_milli;
                     self.memory[node] += workload.memory_mib;
                     seated.push((node, gpus));
-                    if self.seat(workload, seated) {
+                    if self.is_within_caps() && self.seat(workload, seated) {
                         return true;
                     }
                     seated.pop();
@@ -384,10 +431,35 @@ impl<'a> World<'a> {
         false
     }
 
+    /// What a node draws, in milliwatts.
+    pub fn draw(&self, node: usize) -> u64 {
+        let document = &self.state.nodes[node];
+        let of_gpus: u64 = self.devices.iter().filter(|d| d.node == node).map(Device::draw).sum();
+        let cpu = document.cpu_milli.map_or(0, |has| {
+            // 15 W idle and 120 W in use, of 16 cores.
+            let used = self.cpu[node].min(has);
+            (used * 120 + (has - used) * 15).div_ceil(16)
+        });
+        of_gpus + cpu
+    }
+
+    /// Whether all nodes and racks keep to their caps.
+    fn is_within_caps(&self) -> bool {
+        let most =
+            |cap: Option<PowerCap>| cap.filter(|c| !c.throttle).map_or(u64::MAX, |c| u64::from(c.limit_w) * 1000);
+        let nodes = self.state.nodes.iter().enumerate();
+        let in_rack = |name: &String| -> u64 {
+            nodes.clone().filter(|(_, n)| n.rack.as_ref() == Some(name)).map(|(i, _)| self.draw(i)).sum()
+        };
+        nodes.clone().all(|(i, n)| self.draw(i) <= most(n.power_cap))
+            && self.state.racks.iter().all(|r| in_rack(&r.name) <= most(r.power_cap))
+    }
+
     fn admits(&self, workload: &Workload, node: usize) -> bool {
         let document = &self.state.nodes[node];
         let label = |key: &str| match key {
             "slicewise/zone" => document.zone.as_deref(),
+            "slicewise/rack" => document.rack.as_deref(),
             "slicewise/region" => document.region.as_deref(),
             "slicewise/name" => Some(document.name.as_str()),
             _ => document.labels.get(key).map(String::as_str),
@@ -516,6 +588,12 @@ impl<'a> World<'a> {
             Some(Spread::SameZone) => same_zone,
         }
     }
+}
+
+fn draws(gpu: &Gpu) -> Option<[u64; 4]> {
+    let (idle, full) = (gpu.power.idle_w?, gpu.power.full_w?);
+    let most = gpu.power_limit_w.unwrap_or(full);
+    Some([idle, gpu.power.active_w.unwrap_or(idle), full, most].map(|watts| u64::from(watts) * 1000))
 }
 
 fn bit_of(device: &Device, part: &Part) -> Bit {

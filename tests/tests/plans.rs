@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use slicewise_core::catalog::Catalog;
+use slicewise_core::fleet::{Gpu, Mode, Node, PowerCap, State};
 use slicewise_core::ledger::Ledger;
 use slicewise_core::plan::{BoundOf, BoundSource, Objective, Plan};
 use slicewise_core::verify::{self, Checked, Rule};
@@ -81,4 +82,23 @@ proptest! {
             prop_assert!(best <= made.bound, "{best} is more than the bound {}: {}", made.bound, shown());
         }
     }
+}
+
+#[test]
+fn plans_keep_to_power_caps() {
+    let catalog = Catalog::built_in().unwrap();
+    let gpu = || Gpu { model: "a100-80gb".into(), mode: Mode::Mig, ..Gpu::default() };
+    let state = |limit_w| {
+        let power_cap = Some(PowerCap { limit_w, throttle: false });
+        let node = Node { name: "n0".into(), power_cap, gpus: vec![gpu(), gpu()], ..Node::default() };
+        State { nodes: vec![node], ..State::default() }
+    };
+    // 100 W idle and 50 W a slice: six of fourteen slices.
+    let requests = [Workload { name: "w".into(), count: 14, profile: Some("1g.10gb".into()), ..Workload::default() }];
+    let ledger = Ledger::new(catalog.clone(), policy("default"), &state(449)).unwrap();
+    let made = plan(&ledger, &requests, Objective::MostValue, PlanBudget::default()).unwrap();
+    assert_eq!((made.admitted, made.refused, made.bound), (6, 8, 14));
+    assert_eq!(made.relaxed, ["power_cap"]);
+    assert_eq!(verify::plan(&catalog, &state(449), &requests, &made), Ok(Checked::Full));
+    assert_eq!(verify::plan(&catalog, &state(399), &requests, &made).unwrap_err().rule, Rule::PowerCap);
 }

@@ -5,12 +5,12 @@
 use proptest::prelude::*;
 use slicewise_core::catalog::Catalog;
 use slicewise_core::decision::{Action, Decision, Proof, Verdict};
-use slicewise_core::fleet::{Gpu, Lease, Mode, Node, Part, Placement, State, Usage};
+use slicewise_core::fleet::{Gpu, Lease, Mode, Node, Part, Placement, PowerCap, Rack, State, Usage};
 use slicewise_core::ledger::Ledger;
 use slicewise_core::place::{Budget, decide};
 use slicewise_core::plan::{BoundOf, BoundSource, Certificate, Method, Objective, Plan, Price, Refusal};
 use slicewise_core::verify::{self, Admitted, Checked, Rule, Violation};
-use slicewise_core::workload::{Ask, Workload};
+use slicewise_core::workload::{Ask, MpsPriority, Workload};
 use slicewise_tests::dice::{Dice, cases};
 use slicewise_tests::fleets::{fleet, policy, request};
 use slicewise_tests::oracle::World;
@@ -60,6 +60,7 @@ fn mutations(decision: &Decision) -> Vec<(&'static str, Decision)> {
         d.placements.push(Placement { member: last.member + 1, ..last });
     });
     push("alternative", &|d| d.placements.iter_mut().for_each(|p| p.alternative += 7));
+    push("MPS priority", &|d| d.placements[0].mps_priority = MpsPriority::BelowNormal);
     push("node", &|d| d.placements[0].node.push('x'));
     if decision.placements[0].gpu.is_some() {
         push("gpu", &|d| d.placements[0].gpu = Some(77));
@@ -359,4 +360,41 @@ fn a_big_plan_is_checked_by_states_not_by_gpus() {
     (plan.admitted, plan.value, plan.bound, plan.gap_ppm) = (10_000, 30_000, 30_000, 0);
     (plan.gpus_used, plan.gpus_opened, plan.nodes_opened) = (2500 + 1667, 2500 + 1667, 313 + 209);
     assert_eq!(verify::plan(&catalog(), &state, &workloads, &plan), Ok(Checked::Full));
+}
+
+/// Two A100 in MIG mode, on a node or in a rack with this cap.
+fn capped(limit_w: u32, of_rack: bool) -> State {
+    let mut state = one_node(vec![mig("a100-80gb"), mig("a100-80gb")]);
+    let power_cap = Some(PowerCap { limit_w, throttle: false });
+    if of_rack {
+        state.racks = vec![Rack { name: "r".into(), power_cap }];
+        state.nodes[0].rack = Some("r".into());
+    } else {
+        state.nodes[0].power_cap = power_cap;
+    }
+    state
+}
+
+#[test]
+fn no_decision_passes_a_power_cap_and_none_is_invented() {
+    // 100 W idle, and 150 W for each of two instances of three slices.
+    let workload = profile("w", 2, "3g.40gb");
+    for of_rack in [false, true] {
+        let (roomy, tight) = (capped(400, of_rack), capped(399, of_rack));
+        let admitted = answer(&roomy, &workload);
+        assert_eq!(check(&roomy, &workload, &admitted), Ok(Checked::Full));
+        assert_eq!(check(&tight, &workload, &admitted).unwrap_err().rule, Rule::PowerCap);
+        let refused = answer(&tight, &workload);
+        assert_eq!((refused.verdict, refused.proved), (Verdict::Reject, true));
+        assert_eq!(check(&tight, &workload, &refused), Ok(Checked::Full));
+        assert_eq!(check(&roomy, &workload, &refused).unwrap_err().rule, Rule::Refusal);
+        let mut full = Ledger::new(catalog(), policy("default"), &roomy).unwrap();
+        full.commit(&workload, &admitted).unwrap();
+        let over = State { nodes: full.snapshot().nodes, racks: tight.racks.clone(), ..full.snapshot() };
+        let over = State {
+            nodes: over.nodes.into_iter().map(|n| Node { power_cap: tight.nodes[0].power_cap, ..n }).collect(),
+            ..over
+        };
+        assert_eq!(verify::state(&catalog(), &over).unwrap_err().rule, Rule::PowerCap);
+    }
 }

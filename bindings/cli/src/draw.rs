@@ -6,6 +6,8 @@ use std::fmt::Write;
 use slicewise::Ledger;
 use slicewise::space::{Hold, SpaceState};
 
+use crate::table::watts;
+
 /// Columns per cell of the placement axis; a GPU without cells is as wide as eight.
 const CELL: usize = 6;
 const WHOLE: usize = 8 * CELL;
@@ -67,6 +69,23 @@ pub fn difference(before: &Ledger, after: &Ledger) -> String {
     }
     if left_out > 0 {
         let _ = writeln!(text, "… and {left_out} more GPUs that change");
+    }
+    text
+}
+
+/// What capped nodes and the fleet draw, before and after; nothing where no watts are known.
+pub fn power(before: &Ledger, after: &Ledger) -> String {
+    let mut text = String::new();
+    let capped = after.nodes().iter().filter_map(|(id, node)| Some((id, node, node.power_cap()?)));
+    for (id, node, cap) in capped.take(DRAWN_MAX) {
+        let [was, is] = [before, after].map(|ledger| watts(ledger.node_draw_mw(id)));
+        let _ = writeln!(text, "node {} draws {is} of {} W, was {was}", node.name, cap.limit_w);
+    }
+    let total = |ledger: &Ledger| ledger.nodes().ids().map(|node| ledger.node_draw_mw(node)).sum::<Option<u64>>();
+    if let (Some(was), Some(is)) = (total(before), total(after))
+        && is > 0
+    {
+        let _ = writeln!(text, "the fleet draws {}, was {}", watts(Some(is)), watts(Some(was)));
     }
     text
 }

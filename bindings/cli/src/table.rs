@@ -14,6 +14,11 @@ pub fn percent(ppm: u64) -> String {
     format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
 }
 
+/// Milliwatts as watts with one decimal, rounded up.
+pub fn watts(mw: Option<u64>) -> String {
+    known(mw.map(|mw| mw.div_ceil(100)).map(|tenths| format!("{}.{} W", tenths / 10, tenths % 10)))
+}
+
 /// A number that may not be known.
 pub fn known<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "?".to_string(), |v| v.to_string())

@@ -5,6 +5,7 @@ mod isolation;
 mod model;
 mod names;
 mod offer;
+mod power;
 mod vgpu;
 
 pub use isolation::{Isolation, Mechanism, Strength};
@@ -14,6 +15,8 @@ pub use model::{
 };
 pub use names::{NameParts, parse_profile_name};
 pub use offer::{Amounts, Offer};
+pub(crate) use power::unknown as unknown_power;
+pub use power::{CpuPower, GpuDraw, Power, PowerRow, PowerStatus};
 pub use vgpu::{Backing, Board, VgpuPlacement, VgpuStatus, VgpuType};
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -29,6 +32,7 @@ use crate::space::CELLS_MAX;
 const BUILT_IN: [&str; 2] = [include_str!("../../data/mig.json"), include_str!("../../data/amd.json")];
 const BUILT_IN_ISOLATION: &str = include_str!("../../data/isolation.json");
 const BUILT_IN_BOARDS: &str = include_str!("../../data/vgpu.json");
+const BUILT_IN_POWER: &str = include_str!("../../data/power.json");
 
 /// The models known to an engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +43,7 @@ pub struct Catalog {
     profile_names: BTreeSet<String>,
     sources: BTreeMap<String, String>,
     isolation: Arc<BTreeMap<Mechanism, Isolation>>,
+    power: Option<Arc<power::PowerTable>>,
     /// Boards and what they offer, shared by copies of the catalog.
     vgpu: Arc<Vgpu>,
 }
@@ -72,6 +77,9 @@ impl Catalog {
         let mechanisms = table::<Vec<isolation::Row>>("catalog", BUILT_IN_ISOLATION)?;
         catalog.isolation = Arc::new(isolation::by_mechanism(&mechanisms));
         catalog.sources.extend(mechanisms.sources);
+        let power = table::<power::PowerTable>("catalog", BUILT_IN_POWER)?;
+        catalog.power = Some(Arc::new(power.rows));
+        catalog.sources.extend(power.sources);
         Ok(catalog)
     }
 

@@ -6,6 +6,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use super::Power;
+
 /// A GPU model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -73,6 +75,9 @@ pub struct Model {
     /// Memory mode of an AMD GPU as it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mode: Option<String>,
+    /// Watts; absent ones are the built-in ones of the id, where known.
+    #[serde(default, skip_serializing_if = "Power::is_unknown")]
+    pub power: Power,
     /// Remarks of the catalog.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -4,7 +4,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{Board, Catalog, Model, ShareType};
+use super::{Board, Catalog, GpuDraw, Model, ShareType};
 use crate::error::{Fault, InputError};
 use crate::fleet::{Gpu, Mode, Sharing, SpaceKind};
 
@@ -28,6 +28,8 @@ pub struct Offer<'a> {
     pub max_instances: Option<u16>,
     /// What may be divided.
     pub amounts: Amounts,
+    /// What it draws, where known.
+    pub draw: Option<GpuDraw>,
 }
 
 /// Divisible amounts of a device.
@@ -49,7 +51,7 @@ impl Catalog {
     /// # Errors
     /// A model in no catalog, a mode the model does not have, a board that is not the
     /// model's or not named where there are several, a setting that its mode needs or that
-    /// is out of range.
+    /// is out of range, watts that cannot be: see [`Catalog::gpu_draw`].
     pub fn offer(&self, gpu: &Gpu) -> Result<Offer<'_>, InputError> {
         let base =
             self.find(&gpu.model).ok_or_else(|| InputError::new("model", Fault::UnknownModel(gpu.model.clone())))?;
@@ -82,7 +84,8 @@ impl Catalog {
         let most = |own: u16| functions.map_or(own, |n| n.min(own));
         let shares = shares.into_iter().map(|s| ShareType { max_per_gpu: most(s.max_per_gpu), ..s }).collect();
         let max_instances = model.max_gpu_instances.map(most).or(functions);
-        Ok(Offer { model, shares, max_instances, amounts: amounts(gpu, base).map_err(within)? })
+        let amounts = amounts(gpu, base).map_err(within)?;
+        Ok(Offer { model, shares, max_instances, amounts, draw: self.gpu_draw(gpu)? })
     }
 
     /// Whether a model offers something of this name in a mode other than `mode`.

@@ -10,8 +10,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Board, Model, Profile};
-use crate::workload::Requirement;
+use crate::catalog::{Board, CpuPower, Model, Power, Profile};
+use crate::workload::{MpsPriority, Requirement};
 
 /// A fleet and what runs on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,12 +27,41 @@ pub struct State {
     /// vGPU boards that add to or override the built-in ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub boards: Vec<Board>,
+    /// Racks whose power is capped; nodes name theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub racks: Vec<Rack>,
     /// The nodes, in the order that breaks ties.
     #[serde(default)]
     pub nodes: Vec<Node>,
     /// What has been admitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<Lease>,
+}
+
+/// A rack: nodes that are fed and cooled together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Rack {
+    /// Unique name.
+    pub name: String,
+    /// What its nodes may draw together; absent: not a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_cap: Option<PowerCap>,
+}
+
+/// How much power a node or rack may draw. What is drawn leaves as heat, so a cap is one of
+/// cooling as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PowerCap {
+    /// Watts of the GPUs and, where `cpu_milli` says how much there is, of the CPU.
+    pub limit_w: u32,
+    /// GPUs are slowed down to keep to it, so more may be admitted; without it, nothing is
+    /// placed that would draw more.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub throttle: bool,
 }
 
 /// A machine.
@@ -48,6 +77,15 @@ pub struct Node {
     /// Zone, a failure domain above the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
+    /// Rack, a failure domain of its own; one of the state's `racks` where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rack: Option<String>,
+    /// What it may draw; absent: not a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_cap: Option<PowerCap>,
+    /// Watts of its CPU; absent: the built-in ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_power: Option<CpuPower>,
     /// Allocatable CPU in thousandths of a core; absent: not a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_milli: Option<u64>,
@@ -108,6 +146,12 @@ pub struct Gpu {
     /// Usable memory in MiB; absent: the model's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u32>,
+    /// Watts; absent ones are the model's.
+    #[serde(default, skip_serializing_if = "Power::is_unknown")]
+    pub power: Power,
+    /// Watts that the GPU keeps itself to (`nvidia-smi -pl`); absent: its full draw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_limit_w: Option<u32>,
     /// The device's own profile listing, which overrides the catalog for this device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<Profile>,
@@ -362,6 +406,9 @@ pub struct Placement {
     /// The GPU's UUID, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
+    /// MPS clients: their priority.
+    #[serde(default, skip_serializing_if = "MpsPriority::is_normal")]
+    pub mps_priority: MpsPriority,
     /// What of the GPU.
     #[serde(flatten)]
     pub part: Part,

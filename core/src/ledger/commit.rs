@@ -1,7 +1,7 @@
 //! Changes of state: commit, release, undo. Each raises the version by one, and each is
 //! checked whole before anything is touched.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use thiserror::Error;
@@ -10,7 +10,7 @@ use super::load::{member_nodes, start_of};
 use super::{FoundInstance, LeaseId, LeaseRecord, Ledger, PartRecord, StateKey};
 use crate::decision::{Decision, Move, Verdict};
 use crate::error::{Fault, InputError};
-use crate::ids::{GpuId, NodeId};
+use crate::ids::{GpuId, NodeId, RackId};
 use crate::place::{NodeRules, NodeUse};
 use crate::reason::Code;
 use crate::space::{DeviceAsk, Entry, Hold, Layout, SpaceState, Take};
@@ -127,6 +127,9 @@ impl Ledger {
             transition.nodes.entry(node).or_default().add(workload.cpu_milli, workload.memory_mib);
         }
         self.stage_moves(&mut transition, &moves, false);
+        if let Some(what) = self.passes_cap(&transition) {
+            return Err(CommitError::Conflict { what, version: decision.version, now: self.version });
+        }
         let before: Vec<(GpuId, StateKey)> = transition.gpus.keys().map(|g| (*g, self.gpus[*g].state)).collect();
         self.transit(transition);
         let gpus = before.into_iter().map(|(gpu, state)| (gpu, (state, self.gpus[gpu].state))).collect();
@@ -175,6 +178,9 @@ impl Ledger {
             transition.nodes.entry(node).or_default().take(record.cpu_milli, record.memory_mib);
         }
         self.stage_moves(&mut transition, &change.moves, true);
+        if let Some(what) = self.passes_cap(&transition) {
+            return Err(CommitError::UndoBlocked(what));
+        }
         self.forget(change.lease);
         for moved in &change.moves {
             self.rehome(moved.owner, moved.to, moved.from);
@@ -314,6 +320,43 @@ impl Ledger {
         Some(destroyed)
     }
 
+    /// The node or rack that would draw more than its power cap.
+    fn passes_cap(&self, transition: &Transition) -> Option<String> {
+        if !self.has_power_caps() {
+            return None;
+        }
+        let mut nodes: BTreeSet<NodeId> = transition.nodes.keys().copied().collect();
+        nodes.extend(transition.gpus.keys().map(|gpu| self.gpus[*gpu].node));
+        let mut racks: BTreeMap<RackId, (u64, u64)> = BTreeMap::new();
+        for node in nodes {
+            let record = &self.nodes[node];
+            let delta = transition.nodes.get(&node).copied().unwrap_or_default();
+            let cpu = record.cpu_draw_mw(record.cpu_used.saturating_add_signed(delta.cpu_milli));
+            let after = record.gpus().fold(cpu, |sum, gpu| {
+                let own =
+                    transition.gpus.get(&gpu).map_or_else(|| self.gpu_draw_mw(gpu), |s| self.spec(gpu).draw_mw(s));
+                sum.saturating_add(own.unwrap_or(0))
+            });
+            if record.power.cap_mw.is_some_and(|cap| after > cap) {
+                return Some(alloc::format!("the power that node `{}` has left", record.name));
+            }
+            if let Some(rack) = record.power.rack {
+                let (gone, come) = racks.entry(rack).or_default();
+                *gone = gone.saturating_add(record.power.draw_mw);
+                *come = come.saturating_add(after);
+            }
+        }
+        racks.into_iter().find_map(|(rack, (gone, come))| {
+            let record = self.rack(rack);
+            let after = record.draw_mw.saturating_sub(gone).saturating_add(come);
+            let name = &record.document.name;
+            record
+                .cap_mw
+                .is_some_and(|cap| after > cap)
+                .then(|| alloc::format!("the power that rack `{name}` has left"))
+        })
+    }
+
     /// Stages what moves between nodes take along.
     fn stage_moves(&self, transition: &mut Transition, moves: &[Moved], back: bool) {
         for moved in moves {
@@ -434,6 +477,7 @@ impl Ledger {
             record.memory_used = record.memory_used.saturating_add_signed(delta.memory_mib);
             record.users = record.users.saturating_add_signed(delta.users);
             self.rank_node(node);
+            self.redraw(node);
         }
         touched.into_iter().for_each(|g| self.enlist(g));
     }

@@ -36,6 +36,7 @@ impl Ledger {
             models: state.models.clone(),
             boards: state.boards.clone(),
             specs: IdVec::default(),
+            racks: IdVec::default(),
             nodes: IdVec::default(),
             gpus: IdVec::default(),
             index: ClassIndex::default(),
@@ -48,8 +49,10 @@ impl Ledger {
             noted: Default::default(),
             disliking: 0,
             closed: Default::default(),
+            power_caps: false,
             nodes_by_cpu: Default::default(),
         };
+        ledger.load_racks(state)?;
         for (i, node) in state.nodes.iter().enumerate() {
             ledger.load_node(node).map_err(|e| e.within(&alloc::format!("nodes[{i}]")))?;
         }
@@ -57,6 +60,7 @@ impl Ledger {
         for (i, lease) in state.leases.iter().enumerate() {
             ledger.load_lease(lease).map_err(|e| e.within(&alloc::format!("leases[{i}]")))?;
         }
+        ledger.load_draws()?;
         let gpus: Vec<GpuId> = ledger.gpus.ids().collect();
         for &gpu in &gpus {
             ledger.count_use(gpu);
@@ -79,6 +83,7 @@ impl Ledger {
         }
         let first = self.gpus.len() as u32;
         let topology = Topology::of(node)?;
+        let power = self.power_of(node)?;
         self.nodes.push(NodeRecord {
             name: node.name.clone(),
             region: node.region.clone(),
@@ -89,6 +94,7 @@ impl Ledger {
             memory_mib: node.memory_mib,
             cpu_used: 0,
             memory_used: 0,
+            power,
             topology,
             gpus: first..first + node.gpus.len() as u32,
             users: 0,
@@ -303,9 +309,9 @@ impl Ledger {
     pub fn part_of(&self, placement: &Placement) -> Result<PartRecord, InputError> {
         let unknown = |path: &str, kind, name: String| InputError::new(path, Fault::Unknown { kind, name });
         let node = self.node_named(&placement.node).ok_or_else(|| unknown("node", "node", placement.node.clone()))?;
-        let (member, alternative) = (placement.member, placement.alternative);
+        let (member, alternative, mps_priority) = (placement.member, placement.alternative, placement.mps_priority);
         if placement.part == Part::NodeOnly {
-            return Ok(PartRecord { member, alternative, node, on: None });
+            return Ok(PartRecord { member, alternative, mps_priority, node, on: None });
         }
         let index = placement.gpu.ok_or_else(|| InputError::new("gpu", Fault::Invalid(String::from("which GPU?"))))?;
         let gpu = self.gpu_at(node, index).ok_or_else(|| unknown("gpu", "GPU index", index.to_string()))?;
@@ -336,7 +342,7 @@ impl Ledger {
                 Take::Compute { profile: outer, start: *start, inner, inner_start: *compute_start }
             }
         };
-        Ok(PartRecord { member, alternative, node, on: Some((gpu, take)) })
+        Ok(PartRecord { member, alternative, mps_priority, node, on: Some((gpu, take)) })
     }
 
     /// Registers a lease whose parts are already on the GPUs and nodes.

@@ -4,11 +4,13 @@
 mod classes;
 mod commit;
 mod load;
+mod power;
 mod snapshot;
 mod spec;
 
 pub use classes::{Class, ClassIndex, ClassKey, Rank};
 pub use commit::{CommitError, Committed};
+pub use power::{NodePower, RackRecord};
 pub use spec::{Slot, Spec, StateKey, driver_major};
 
 use alloc::borrow::Cow;
@@ -20,10 +22,10 @@ use core::ops::Range;
 
 use crate::catalog::Catalog;
 use crate::fleet::{ComputeInstance, Health, Topology};
-use crate::ids::{ClassId, GpuId, Id, IdVec, NodeId, SpecId};
+use crate::ids::{ClassId, GpuId, Id, IdVec, NodeId, RackId, SpecId};
 use crate::place::{Policy, Surroundings, Term};
 use crate::space::{DeviceAsk, SpaceState, Take};
-use crate::workload::Requirement;
+use crate::workload::{MpsPriority, Requirement};
 
 /// Free GPUs of a node beyond this number count as this many: what a policy sees of big
 /// nodes stops changing, so that a node of thousands of GPUs costs no more than a small one.
@@ -82,6 +84,8 @@ pub struct NodeRecord {
     pub cpu_used: u64,
     /// Memory taken.
     pub memory_used: u64,
+    /// Its rack, cap and draw.
+    pub power: NodePower,
     /// Links of its GPUs.
     pub topology: Topology,
     gpus: Range<u32>,
@@ -107,11 +111,12 @@ impl NodeRecord {
     pub fn gpus(&self) -> impl DoubleEndedIterator<Item = GpuId> + ExactSizeIterator + Clone + use<> {
         (self.gpus.start as usize..self.gpus.end as usize).map(GpuId::from_index)
     }
-    /// The label's value; region, zone and name are labels too.
+    /// The label's value; region, zone, rack and name are labels too.
     pub fn label(&self, key: &str) -> Option<&str> {
         match key {
             "slicewise/region" => self.region.as_deref(),
             "slicewise/zone" => self.zone.as_deref(),
+            "slicewise/rack" => self.rack(),
             "slicewise/name" => Some(&self.name),
             _ => self.labels.get(key).map(String::as_str),
         }
@@ -125,6 +130,8 @@ pub struct PartRecord {
     pub member: u32,
     /// Alternative that the member got.
     pub alternative: u32,
+    /// Priority of its MPS clients.
+    pub mps_priority: MpsPriority,
     /// Node of the member.
     pub node: NodeId,
     /// GPU and what of it; `None` for a member without a GPU.
@@ -187,6 +194,7 @@ pub struct Ledger {
     models: Vec<crate::catalog::Model>,
     boards: Vec<crate::catalog::Board>,
     specs: IdVec<SpecId, Spec>,
+    racks: IdVec<RackId, RackRecord>,
     nodes: IdVec<NodeId, NodeRecord>,
     gpus: IdVec<GpuId, GpuRecord>,
     index: ClassIndex,
@@ -202,6 +210,8 @@ pub struct Ledger {
     disliking: usize,
     /// GPUs that take nothing new.
     closed: BTreeSet<GpuId>,
+    /// Placements keep to a power cap somewhere.
+    power_caps: bool,
     /// Nodes by CPU left, those without a limit last.
     nodes_by_cpu: BTreeSet<(u64, NodeId)>,
 }

@@ -15,6 +15,7 @@ impl Ledger {
             version: self.version,
             models: self.models.clone(),
             boards: self.boards.clone(),
+            racks: self.racks.iter().map(|(_, rack)| rack.document.clone()).collect(),
             nodes: self.nodes.ids().map(|id| self.snapshot_node(id)).collect(),
             leases: self.leases.values().map(|lease| self.snapshot_lease(lease)).collect(),
         }
@@ -110,6 +111,7 @@ impl Ledger {
             node: self.nodes[part.node].name.clone(),
             gpu: on.as_ref().map(|(gpu, _)| self.gpus[*gpu].index),
             uuid: on.as_ref().and_then(|(gpu, _)| self.uuid(*gpu)).map(ToString::to_string),
+            mps_priority: part.mps_priority,
             part: on.map_or(Part::NodeOnly, |(_, part)| part),
         }
     }

@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::classes::{ClassKey, Rank};
-use crate::catalog::{Catalog, Mechanism, Model, Offer, Profile};
+use crate::catalog::{Catalog, GpuDraw, Mechanism, Model, Offer, Power, Profile};
 use crate::error::{Fault, InputError};
 use crate::fleet::{Gpu, Mode, Sharing, SpaceKind};
 use crate::ids::{Id, IdVec, LayoutId, ProfileId};
@@ -48,6 +48,9 @@ pub struct Spec {
     memory_mib: Option<u32>,
     listing: Vec<Profile>,
     sharing: Sharing,
+    power: Power,
+    power_limit_w: Option<u32>,
+    draw: Option<GpuDraw>,
     space: Space,
     names: BTreeMap<String, DeviceAsk>,
     mix: Vec<(DeviceAsk, u32)>,
@@ -65,7 +68,7 @@ impl Spec {
     /// # Errors
     /// A model in no catalog, a mode it does not have, or a driver version that is none.
     pub fn of(catalog: &Catalog, gpu: &Gpu) -> Result<Self, InputError> {
-        let Offer { model, shares, max_instances, amounts } = catalog.offer(gpu)?;
+        let Offer { model, shares, max_instances, amounts, draw } = catalog.offer(gpu)?;
         let major = gpu.driver.as_deref().map(driver_major).transpose()?;
         let space = match gpu.mode.space() {
             SpaceKind::Grid => Space::Grid(Grid::of(model, &gpu.profiles, major).limited_to(max_instances)),
@@ -85,6 +88,9 @@ impl Spec {
             memory_mib: gpu.memory_mib,
             listing: gpu.profiles.clone(),
             sharing: gpu.sharing.clone(),
+            power: gpu.power,
+            power_limit_w: gpu.power_limit_w,
+            draw,
             space,
             mix: Vec::new(),
             watched: asks.into_iter().map(|ask| (ask, 0)).collect(),
@@ -106,6 +112,8 @@ impl Spec {
             && (self.model.id == gpu.model || catalog.find(&gpu.model).is_some_and(|m| m.id == self.model.id))
             && self.listing == gpu.profiles
             && self.sharing == gpu.sharing
+            && self.power == gpu.power
+            && self.power_limit_w == gpu.power_limit_w
     }
 
     /// The model.
@@ -139,6 +147,10 @@ impl Spec {
     /// The profiles in force: the listing, else the model's.
     pub fn profiles(&self) -> &[Profile] {
         if self.listing.is_empty() { &self.model.profiles } else { &self.listing }
+    }
+    /// What the device draws, where known.
+    pub fn draw(&self) -> Option<GpuDraw> {
+        self.draw
     }
     /// What the device offers.
     pub fn space(&self) -> &Space {
@@ -227,7 +239,8 @@ impl Spec {
     /// What a take does; `None` if it is not legal on the state.
     pub fn measure(&self, state: &SpaceState, take: Take) -> Option<Measures> {
         let after = self.space.put(state, take)?;
-        Some(Measures::of(&self.space, &self.mix, state, &after, take))
+        let growth = self.draw_mw(&after).zip(self.draw_mw(state)).map(|(after, before)| after.saturating_sub(before));
+        Some(Measures::of(&self.space, &self.mix, state, &after, take).drawing(growth))
     }
 
     /// [`Spec::measure_best`] of a key, from memory where it is there.
@@ -293,6 +306,8 @@ impl Spec {
             memory_mib: self.memory_mib,
             profiles: self.listing.clone(),
             sharing: self.sharing.clone(),
+            power: self.power,
+            power_limit_w: self.power_limit_w,
             ..Gpu::default()
         }
     }

@@ -11,6 +11,7 @@ use super::overhead::Sharing;
 use super::params::{Class, Override, Parameters, Status};
 use crate::data::table;
 use crate::error::{Fault, InputError};
+use crate::workload::MpsPriority;
 
 const BUILT_IN: &str = include_str!("../../data/advice.json");
 
@@ -38,6 +39,9 @@ pub struct AdviseAsk {
     /// Whether steady latency is worth some speed.
     #[serde(default)]
     pub steady: bool,
+    /// Priority that the MPS client asked for; absent: the class decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mps_priority: Option<MpsPriority>,
     /// Memory is GDDR: error correction takes a part of it.
     #[serde(default)]
     pub gddr: bool,
@@ -89,6 +93,7 @@ struct Rule {
 struct When {
     sharing: Vec<Sharing>,
     class: Vec<Class>,
+    mps_priority: Vec<Option<MpsPriority>>,
     launch_bound: Option<bool>,
     steady: Option<bool>,
 }
@@ -97,6 +102,7 @@ impl When {
     fn holds(&self, ask: &AdviseAsk) -> bool {
         (self.sharing.is_empty() || self.sharing.contains(&ask.sharing))
             && (self.class.is_empty() || self.class.contains(&ask.class))
+            && (self.mps_priority.is_empty() || self.mps_priority.contains(&ask.mps_priority))
             && self.launch_bound.is_none_or(|wanted| wanted == ask.launch_bound)
             && self.steady.is_none_or(|wanted| wanted == ask.steady)
     }

@@ -9,6 +9,7 @@ pub mod advise;
 pub mod interference;
 pub mod memory;
 pub mod overhead;
+pub mod power;
 pub mod recommend;
 pub mod scaling;
 pub mod timeshare;

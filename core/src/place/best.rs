@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use super::policy::{Key, Surroundings, Term};
+use super::power;
 use super::seats::{Ranked, Search, destroys_nothing};
 use super::view::{Seat, View};
 use crate::ids::{ClassId, GpuId, NodeId, SpecId};
@@ -131,10 +132,12 @@ impl Search<'_> {
         work: &mut u64,
     ) {
         let better = |cpu_left: u64, gpu: GpuId| best.is_none_or(|b| (key, cpu_left, gpu) < (b.key, b.cpu_left, b.gpu));
+        let kind = &view.ledger.specs()[class.key.spec];
+        let growth = power::growth_mw(view.ledger, kind, &kind.state(class.key.state), take);
         let mut passes = |gpu: GpuId| {
             *work += 1;
             !view.is_changed(gpu)
-                && (!self.by_node || self.node_passes(view, view.ledger.gpus()[gpu].node, Some(gpu), seated))
+                && (!self.by_node || self.node_passes(view, view.ledger.gpus()[gpu].node, Some(gpu), growth, seated))
         };
         let mut found = None;
         let mut all = true;
@@ -242,12 +245,18 @@ impl Search<'_> {
     /// The takes on one GPU that differs from the ledger, with their ranks.
     pub(super) fn takes_on(&self, view: &View<'_>, gpu: GpuId, ask: DeviceAsk, seated: &[Seat]) -> Vec<(Key, Take)> {
         let record = &view.ledger.gpus()[gpu];
-        if !view.ledger.accepts(gpu) || !self.node_passes(view, record.node, Some(gpu), seated) {
+        if !view.ledger.accepts(gpu) {
             return Vec::new();
         }
         // A node that a search already uses counts as open.
         let around = Surroundings { open: true, peers: 0 };
-        self.measured(view.ledger, view.ledger.spec(gpu), &view.state(gpu), around, ask)
+        let (kind, state) = (view.ledger.spec(gpu), view.state(gpu));
+        let takes = self.measured(view.ledger, kind, &state, around, ask);
+        let passes = |(_, take): &(Key, Take)| {
+            let growth = power::growth_mw(view.ledger, kind, &state, *take);
+            self.node_passes(view, record.node, Some(gpu), growth, seated)
+        };
+        if takes.first().is_some_and(passes) { takes } else { Vec::new() }
     }
 }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::rules::NodeRules;
 use super::steps::Shift;
-use super::view::Seat;
+use super::view::{Seat, View};
 use crate::catalog::ShareType;
 use crate::ids::{GpuId, Id, NodeId, ProfileId};
 use crate::ledger::Ledger;
@@ -19,7 +19,7 @@ pub fn holds(ledger: &Ledger, rules: &NodeRules<'_>, shifts: &[Shift], seats: &[
     let mut come: Vec<(GpuId, Take)> = arrivals.collect();
     come.sort_by_key(|(gpu, _)| *gpu);
     let devices = come.chunk_by(|a, b| a.0 == b.0).all(|takes| device_holds(ledger, shifts, takes));
-    devices && nodes_hold(ledger, rules, seats)
+    devices && nodes_hold(ledger, rules, seats) && caps_hold(ledger, rules, shifts, seats)
 }
 
 /// One GPU, with what comes to it.
@@ -127,6 +127,20 @@ fn fluid_holds(spec: &crate::ledger::Spec, left: FluidState, come: impl ExactSiz
         && users <= fluid.amounts().users.into()
         && milli <= left.milli.into()
         && (mib == 0 || mib <= left.mib.into())
+}
+
+/// Whether every node and rack draws no more than its cap once all is made.
+fn caps_hold(ledger: &Ledger, rules: &NodeRules<'_>, shifts: &[Shift], seats: &[Seat]) -> bool {
+    if !ledger.has_power_caps() {
+        return true;
+    }
+    let mut view = View::new(ledger);
+    for (gpu, take) in shifts.iter().map(|shift| shift.from) {
+        let Some(after) = ledger.spec(gpu).space().remove(&view.state(gpu), take) else { return false };
+        view.set(gpu, after);
+    }
+    let made = shifts.iter().all(|shift| view.put(shift.to.0, shift.to.1));
+    made && seats.iter().all(|seat| view.seat(seat, rules).is_some()) && view.keeps_caps()
 }
 
 fn nodes_hold(ledger: &Ledger, rules: &NodeRules<'_>, seats: &[Seat]) -> bool {

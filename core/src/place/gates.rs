@@ -4,15 +4,16 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::power;
 use super::seats::Search;
 use super::sets::{Limits, whole_sets};
 use super::view::View;
 use crate::decision::{Blocker, Reason};
 use crate::fleet::Health;
-use crate::ids::{GpuId, ProfileId, SpecId};
+use crate::ids::{GpuId, NodeId, ProfileId, SpecId};
 use crate::ledger::{Class, Ledger, Spec};
 use crate::reason::Code;
-use crate::space::{DeviceAsk, FluidState, Grid, Layout, Obstacle, Space, SpaceState};
+use crate::space::{DeviceAsk, FluidState, Grid, Layout, Obstacle, Space, SpaceState, Take};
 use crate::workload::{InstancesOn, MemberAsk, WholeGpus};
 
 /// What one gate stopped.
@@ -176,8 +177,9 @@ impl Gates<'_> {
     fn device(&mut self, kind: &Spec, class: &Class, ask: DeviceAsk, asks: &[DeviceAsk]) {
         let state = kind.state(class.key.state);
         let count = class.members.len() as u64;
-        if asks.iter().any(|a| !kind.space().options(&state, *a).is_empty()) {
-            class.members.iter().for_each(|gpu| self.node(*gpu));
+        if let Some(take) = asks.iter().find_map(|a| kind.space().options(&state, *a).first().copied()) {
+            let growth = power::growth_mw(self.ledger(), kind, &state, take);
+            class.members.iter().for_each(|gpu| self.node(*gpu, growth));
             return;
         }
         let (code, tally) = match (kind.space(), &*state, ask) {
@@ -253,8 +255,8 @@ impl Gates<'_> {
         row.starts.iter().map(blocker).collect()
     }
 
-    /// The node gate that stops a GPU which has room.
-    fn node(&mut self, gpu: GpuId) {
+    /// The node gate that stops a GPU which has room and would draw so much more.
+    fn node(&mut self, gpu: GpuId, growth_mw: u64) {
         let ledger = self.view.ledger;
         let node = ledger.gpus()[gpu].node;
         let rules = self.search.rules;
@@ -270,10 +272,23 @@ impl Gates<'_> {
                 self.add(code, Tally { total: None, ..Tally::amounts(1, rules.memory_mib, free).about("MiB") });
             }
             Some(code) => self.add(code, Tally::of(1)),
-            // It has room for a member, so what fails is all of them together.
-            None => self
-                .add(Code::GangIncomplete, Tally { needed: Some(self.search.workload.count.into()), ..Tally::of(1) }),
+            None => self.power_or_gang(node, growth_mw),
         }
+    }
+
+    /// The power cap that stops a member, or else all members together.
+    fn power_or_gang(&mut self, node: NodeId, growth_mw: u64) {
+        let (code, tally) = match self.view.over_cap(node, self.search.rules.cpu_milli, growth_mw) {
+            Some(over) => {
+                let tally = Tally::amounts(1, over.needed_mw, over.free_mw).about("mW");
+                (over.code, Tally { total: None, ..tally })
+            }
+            None => {
+                let needed = Some(self.search.workload.count.into());
+                (Code::GangIncomplete, Tally { needed, ..Tally::of(1) })
+            }
+        };
+        self.add(code, tally);
     }
 
     fn nodes(&mut self) {
@@ -293,7 +308,7 @@ impl Gates<'_> {
                     self.add(code, Tally { total: None, ..Tally::amounts(1, rules.memory_mib, free).about("MiB") });
                 }
                 Some(code) => self.add(code, Tally::of(1)),
-                None => self.add(Code::GangIncomplete, Tally::of(1)),
+                None => self.power_or_gang(node, 0),
             }
         }
     }
@@ -319,11 +334,14 @@ impl Gates<'_> {
                 continue;
             }
             let plain = WholeGpus { near_nic: None, ..gpus.clone() };
-            let limits = Limits { gpu: &|_| true, keep_idle: false, sets: 1 };
+            let limits = Limits { gpu: &|_| true, keep_idle: false, growth_max_mw: None, sets: 1 };
             let found = |ask: &WholeGpus| !whole_sets(self.view, node, spec, ask, limits, &mut 0).is_empty();
             let code = match (found(gpus), found(&plain), gpus.link) {
                 (true, ..) => {
-                    free.first().into_iter().for_each(|gpu| self.node(*gpu));
+                    if let Some(gpu) = free.first() {
+                        let one = power::growth_mw(ledger, kind, &ledger.state(*gpu), Take::Whole);
+                        self.node(*gpu, one.saturating_mul(gpus.count.into()));
+                    }
                     continue;
                 }
                 (_, true, _) => Code::NicDistance,
@@ -336,12 +354,14 @@ impl Gates<'_> {
 
     fn several(&mut self, kind: &Spec, class: &Class, asks: &[Option<DeviceAsk>], on: InstancesOn) {
         let (rules, view) = (self.search.rules, self.view);
+        let growth = growth_of_all(view.ledger, kind, class, asks);
         let fails = |gpu: &GpuId| {
             let node = view.ledger.gpus()[*gpu].node;
             rules.failure(view.ledger, node, view.node_use(node)).is_some()
+                || view.over_cap(node, rules.cpu_milli, growth).is_some()
         };
         let (barred, open): (Vec<GpuId>, Vec<GpuId>) = class.members.iter().copied().partition(fails);
-        barred.into_iter().for_each(|gpu| self.node(gpu));
+        barred.into_iter().for_each(|gpu| self.node(gpu, growth));
         let count = open.len() as u64;
         if count == 0 {
             return;
@@ -364,4 +384,18 @@ impl Gates<'_> {
             self.add(Code::InstancesDoNotFit, Tally::amounts(count, cells, cells_free).about("memory slices"));
         }
     }
+}
+
+/// What several instances add to the draw of one GPU of a class, in milliwatts, as far as
+/// they fit on it together.
+fn growth_of_all(ledger: &Ledger, kind: &Spec, class: &Class, asks: &[Option<DeviceAsk>]) -> u64 {
+    let mut state = kind.state(class.key.state).into_owned();
+    let mut growth: u64 = 0;
+    for ask in asks.iter().flatten() {
+        let Some(take) = kind.space().options(&state, *ask).first().copied() else { break };
+        growth = growth.saturating_add(power::growth_mw(ledger, kind, &state, take));
+        let Some(after) = kind.space().put(&state, take) else { break };
+        state = after;
+    }
+    growth
 }

@@ -8,6 +8,7 @@ mod gates;
 mod modes;
 mod moves;
 mod policy;
+mod power;
 mod rules;
 mod seats;
 mod sets;
@@ -106,7 +107,9 @@ fn admitted(ledger: &Ledger, workload: &Workload, shifts: &[Shift], seats: &[Sea
     }
     let mut placements = Vec::new();
     for (member, seat) in seats.iter().enumerate() {
-        let part = |on| PartRecord { member: member as u32, alternative: seat.alternative, node: seat.node, on };
+        let (member, alternative) = (member as u32, seat.alternative);
+        let mps_priority = workload.mps_priority(alternative);
+        let part = |on| PartRecord { member, alternative, mps_priority, node: seat.node, on };
         if seat.takes.is_empty() {
             placements.push(ledger.placement(&part(None)));
         }

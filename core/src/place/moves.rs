@@ -109,7 +109,7 @@ impl Deepening<'_, '_> {
             return self.put_down(&now, &next, moves);
         }
         if now.seats.len() == self.search.workload.count as usize {
-            return Some(now);
+            return now.view.keeps_caps().then_some(now);
         }
         for alternative in 0..self.search.resolved.alternatives.len() {
             let found = self.search.all(&now.view, alternative, &now.seats, self.work);

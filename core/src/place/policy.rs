@@ -38,6 +38,8 @@ pub enum Term {
     KeepNodesWhole,
     /// Fewest instances created and destroyed: use idle ones as they are.
     FewestReconfigurations,
+    /// Least growth of the GPU's power draw; GPUs whose watts are not known come last.
+    LeastPower,
 }
 
 /// A policy.
@@ -95,13 +97,14 @@ impl Policy {
             "spread" => &[Term::Spread],
             "fewest-lost-placements" => &[Term::FewestLostPlacements, Term::BestFit],
             "expected-fragmentation" => &[Term::ExpectedFragmentation, Term::BestFit],
+            "least-power" => &[Term::LeastPower, Term::Pack, Term::FewestNodesOpened, Term::BestFit],
             "fewest-nodes-opened" => &[Term::FewestNodesOpened, Term::KeepNodesWhole, Term::BestFit],
             _ => return None,
         }))
     }
 
     /// The names that [`Policy::named`] knows.
-    pub const NAMES: [&'static str; 8] = [
+    pub const NAMES: [&'static str; 9] = [
         "default",
         "first-fit",
         "best-fit",
@@ -110,6 +113,7 @@ impl Policy {
         "fewest-lost-placements",
         "expected-fragmentation",
         "fewest-nodes-opened",
+        "least-power",
     ];
 }
 
@@ -124,6 +128,7 @@ pub struct Measures {
     placements_lost: i32,
     fragmentation: i64,
     operations: u32,
+    draw_growth_mw: u32,
 }
 
 /// What a policy knows of the place around the device.
@@ -158,7 +163,15 @@ impl Measures {
             placements_lost: i32::try_from(lost).unwrap_or(i32::MAX),
             fragmentation: fragmentation(space, mix, after) - fragmentation(space, mix, before),
             operations: space.reconfiguration(before, take),
+            draw_growth_mw: u32::MAX,
         }
+    }
+
+    /// The same with what the take adds to the device's draw, in milliwatts, where known.
+    #[must_use]
+    pub fn drawing(self, growth_mw: Option<u64>) -> Self {
+        let known = growth_mw.map(|mw| u32::try_from(mw).unwrap_or(u32::MAX - 1));
+        Self { draw_growth_mw: known.unwrap_or(u32::MAX), ..self }
     }
 
     /// The rank under the terms.
@@ -175,6 +188,7 @@ impl Measures {
                 Term::FewestNodesOpened => (!around.open).into(),
                 Term::KeepNodesWhole => around.peers.into(),
                 Term::FewestReconfigurations => self.operations.into(),
+                Term::LeastPower => self.draw_growth_mw.into(),
             };
         }
         key

@@ -4,6 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::policy::{Key, Surroundings, Term};
+use super::power;
 use super::rules::NodeRules;
 use super::sets::{Limits, several, whole_sets};
 use super::view::{Seat, View};
@@ -57,7 +58,7 @@ impl<'a> Search<'a> {
     /// A search for this request.
     pub fn new(ledger: &Ledger, workload: &'a Workload, resolved: &'a Resolved) -> Self {
         let rules = NodeRules::of(workload);
-        let by_node = workload.members.is_some() || !rules.is_blank(ledger);
+        let by_node = workload.members.is_some() || !rules.is_blank(ledger) || ledger.has_power_caps();
         Self { workload, resolved, rules, by_node }
     }
 
@@ -116,14 +117,15 @@ impl<'a> Search<'a> {
         let kind = &view.ledger.specs()[class.key.spec];
         let state = kind.state(class.key.state);
         let takes = self.measured(view.ledger, kind, &state, class.key.around, ask);
-        if takes.is_empty() {
-            return;
-        }
+        let Some((_, first)) = takes.first() else { return };
+        // What an ask adds to a state's draw is the same at each of its places.
+        let growth = power::growth_mw(view.ledger, kind, &state, *first);
         let mut nodes = BTreeSet::new();
         for gpu in &class.members {
             *work += 1;
             let node = view.ledger.gpus()[*gpu].node;
-            if view.is_changed(*gpu) || !self.node_passes(view, node, Some(*gpu), seated) || !nodes.insert(node) {
+            let passes = || self.node_passes(view, node, Some(*gpu), growth, seated);
+            if view.is_changed(*gpu) || !passes() || !nodes.insert(node) {
                 continue;
             }
             let cpu = view.ledger.nodes()[node].cpu_free().unwrap_or(u64::MAX);
@@ -151,10 +153,19 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    /// Whether a node, and the GPU on it, may take a member beside those already seated.
-    pub fn node_passes(&self, view: &View<'_>, node: NodeId, gpu: Option<GpuId>, seated: &[Seat]) -> bool {
+    /// Whether a node, and the GPU on it, may take a member beside those already seated, when
+    /// its GPUs then draw this much more.
+    pub fn node_passes(
+        &self,
+        view: &View<'_>,
+        node: NodeId,
+        gpu: Option<GpuId>,
+        growth_mw: u64,
+        seated: &[Seat],
+    ) -> bool {
         self.rules.failure(view.ledger, node, view.node_use(node)).is_none()
             && self.spread_allows(view.ledger, node, gpu, seated)
+            && view.over_cap(node, self.rules.cpu_milli, growth_mw).is_none()
     }
 
     /// Whether the members' own rule about each other allows a node and GPU.
@@ -188,12 +199,13 @@ impl<'a> Search<'a> {
         for node in nodes {
             let record = &view.ledger.nodes()[node];
             *work += 1;
-            if record.gpus().len() == 0 || !self.node_passes(view, node, None, seated) {
+            if record.gpus().len() == 0 || !self.node_passes(view, node, None, 0, seated) {
                 continue;
             }
             let on_gpu = |gpu: GpuId| self.spread_allows(view.ledger, node, Some(gpu), seated);
             let sets = if first_only { 1 } else { SETS_MAX };
-            let limits = Limits { gpu: &on_gpu, keep_idle: self.workload.keep_idle, sets };
+            let growth_max_mw = view.growth_max_mw(node, self.rules.cpu_milli);
+            let limits = Limits { gpu: &on_gpu, keep_idle: self.workload.keep_idle, growth_max_mw, sets };
             let found = self.sets_on(view, node, alternative, limits, work);
             seats.truncated |= !first_only && found.len() >= SETS_MAX;
             seats.ranked.extend(found.into_iter().filter_map(|takes| self.rank_set(view, alternative, node, takes)));
@@ -266,7 +278,7 @@ impl<'a> Search<'a> {
         let limit = if first_only { 1 } else { usize::MAX };
         let passes = |(_, node): &(usize, NodeId)| {
             *work += 1;
-            self.node_passes(view, *node, None, seated)
+            self.node_passes(view, *node, None, 0, seated)
         };
         let ranked = |(position, node)| Ranked {
             key: Key::default(),

@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 
+use super::power;
 use super::seats::destroys_nothing;
 use super::view::View;
 use crate::fleet::LinkKind;
@@ -17,6 +18,8 @@ pub struct Limits<'a> {
     pub gpu: &'a dyn Fn(GpuId) -> bool,
     /// Leave idle instances as they are.
     pub keep_idle: bool,
+    /// What the set may add to the node's draw, in milliwatts; `None`: no limit.
+    pub growth_max_mw: Option<u64>,
     /// Most sets to look for.
     pub sets: usize,
 }
@@ -41,7 +44,7 @@ pub fn whole_sets(
     let near = |position: usize| ask.near_nic.is_none_or(|least| record.topology.to_nic(position) >= least);
     let free: Vec<(usize, GpuId)> = record.gpus().enumerate().filter(|(p, g)| near(*p) && is_free(g)).collect();
     let count = ask.count as usize;
-    if free.len() < count {
+    if free.len() < count || !draws_within(view, &free, ask.count, limits) {
         return Vec::new();
     }
     let as_takes = |set: &[(usize, GpuId)]| set.iter().map(|(_, gpu)| (*gpu, Take::Whole)).collect();
@@ -87,6 +90,13 @@ pub fn whole_sets(
     sets
 }
 
+/// Whether so many of these unused GPUs of one kind, which draw alike, stay below the limit.
+fn draws_within(view: &View<'_>, free: &[(usize, GpuId)], count: u32, limits: Limits<'_>) -> bool {
+    let (Some(most), Some((_, gpu))) = (limits.growth_max_mw, free.first()) else { return true };
+    let growth = power::growth_mw(view.ledger, view.ledger.spec(*gpu), &view.state(*gpu), Take::Whole);
+    growth.saturating_mul(count.into()) <= most
+}
+
 /// Ways to place several instances on one node's GPUs. `asks_on` says what each of the
 /// `count` instances is on a kind of device, where the kind offers it.
 pub fn several<'a>(
@@ -117,7 +127,7 @@ pub fn several<'a>(
     let mut found = Vec::new();
     if count > 0 {
         let mut set = Set { gpus: &gpus, order: &order, twin_of_last: &twin_of_last, on, limits, work };
-        set.extend(&mut view.clone(), &mut Vec::new(), &mut found);
+        set.extend(&mut view.clone(), limits.growth_max_mw, &mut Vec::new(), &mut found);
     }
     found
 }
@@ -135,6 +145,7 @@ impl Set<'_, '_> {
     fn extend(
         &mut self,
         view: &mut View<'_>,
+        growth_left_mw: Option<u64>,
         chosen: &mut Vec<(usize, GpuId, Take)>,
         found: &mut Vec<Vec<(GpuId, Take)>>,
     ) {
@@ -172,11 +183,17 @@ impl Set<'_, '_> {
             takes.sort_unstable();
             for (_, take) in takes {
                 *self.work += 1;
+                let growth = power::growth_mw(view.ledger, spec, &before, take);
+                let left = match growth_left_mw.map(|left| left.checked_sub(growth)) {
+                    None => None,
+                    Some(Some(left)) => Some(left),
+                    Some(None) => continue,
+                };
                 if !view.put(*gpu, take) {
                     continue;
                 }
                 chosen.push((position, *gpu, take));
-                self.extend(view, chosen, found);
+                self.extend(view, left, chosen, found);
                 chosen.pop();
                 view.set(*gpu, before.clone());
                 if found.len() >= self.limits.sets {

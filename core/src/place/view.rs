@@ -1,7 +1,7 @@
 //! The ledger as it would be with some takes made: what a search tries things on.
 
 use alloc::borrow::Cow;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::rules::{NodeRules, NodeUse};
@@ -49,6 +49,11 @@ impl<'a> View<'a> {
     /// What the takes have of a node.
     pub fn node_use(&self, node: NodeId) -> NodeUse {
         self.nodes.get(&node).copied().unwrap_or_default()
+    }
+    /// Nodes that differ from the ledger.
+    pub fn touched(&self) -> BTreeSet<NodeId> {
+        let of_gpus = self.gpus.keys().map(|gpu| self.ledger.gpus()[*gpu].node);
+        self.nodes.keys().copied().chain(of_gpus).collect()
     }
     /// Sets what is on a GPU.
     pub fn set(&mut self, gpu: GpuId, state: SpaceState) {

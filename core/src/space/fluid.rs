@@ -107,6 +107,13 @@ impl Fluid {
     pub fn free_ppm(&self, state: FluidState) -> u32 {
         ppm(state.milli.into(), self.amounts.compute.into())
     }
+    /// Units of compute taken, of those of the whole GPU.
+    pub fn compute_used(&self, state: FluidState) -> (u64, u64) {
+        if state.users == FluidState::WHOLE {
+            return (1, 1);
+        }
+        (self.amounts.compute.saturating_sub(state.milli).into(), self.amounts.compute_of_whole.into())
+    }
     /// Users that may still come.
     pub fn users_left(&self, state: FluidState) -> u16 {
         if state.users == FluidState::WHOLE { 0 } else { self.amounts.users.saturating_sub(state.users) }

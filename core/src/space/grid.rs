@@ -11,6 +11,9 @@ use crate::ids::{Id, IdVec, ProfileId};
 
 const ENGINES: usize = 4;
 
+/// Thousandths in a compute slice.
+const MILLI: u64 = 1000;
+
 /// The profiles of a device and what they may take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grid {
@@ -52,6 +55,14 @@ impl Row {
     }
     fn run(&self, start: u16) -> Cells {
         Cells::run(start, self.size)
+    }
+    /// Thousandths of compute slices that one of these has inside an instance: its own
+    /// slices, or an equal share of the instance's, rounded up.
+    fn milli_slices_inside(&self, one: &Self) -> u64 {
+        match one.compute_slices {
+            0 => (u64::from(self.compute_slices) * MILLI).div_ceil(u64::from(one.max_instances).max(1)),
+            slices => u64::from(slices) * MILLI,
+        }
     }
 }
 
@@ -239,6 +250,23 @@ impl Grid {
     pub fn compute_free(&self, layout: &Layout) -> Option<u16> {
         let used: u16 = layout.used().map(|e| self.rows[e.profile].compute_slices).sum();
         Some(self.compute_slices?.saturating_sub(used))
+    }
+    /// Thousandths of compute slices in use, of all; of cells where the device has no slices.
+    pub fn compute_used(&self, layout: &Layout) -> (u64, u64) {
+        let Some(slices) = self.compute_slices else {
+            let cells: u64 = layout.used().map(|e| u64::from(self.rows[e.profile].size)).sum();
+            return (cells, self.cells.into());
+        };
+        let used = layout.used().map(|entry| {
+            let row = &self.rows[entry.profile];
+            match (&entry.hold, row.inner()) {
+                (Hold::Shared(inside), Some(inner)) => {
+                    inside.used().map(|e| row.milli_slices_inside(&inner.rows[e.profile])).sum()
+                }
+                _ => u64::from(row.compute_slices) * MILLI,
+            }
+        });
+        (used.sum(), u64::from(slices) * MILLI)
     }
     fn covered(&self, layout: &Layout) -> Cells {
         layout.used().fold(Cells::default(), |cells, e| cells.with(self.rows[e.profile].run(e.start)))

@@ -168,6 +168,18 @@ impl Space {
         }
     }
 
+    /// Compute in use, of how much: what a power draw goes by. GPU instances count by their
+    /// compute slices, and by what is taken inside where users share them; shares by what
+    /// the GPU holds of them; where a device has no compute slices, cells stand for them.
+    pub fn compute_used(&self, state: &SpaceState) -> (u64, u64) {
+        match (self, state) {
+            (Self::Grid(grid), SpaceState::Grid(layout)) => grid.compute_used(layout),
+            (Self::Uniform(uniform), SpaceState::Uniform(state)) => uniform.compute_used(*state),
+            (Self::Fluid(fluid), SpaceState::Fluid(state)) => fluid.compute_used(*state),
+            _ => (0, 1),
+        }
+    }
+
     /// How many placements are still legal: starts of the plain profiles, shares, or
     /// standard fractions. What a placement makes of this number is what it loses.
     pub fn placements_left(&self, state: &SpaceState) -> u32 {

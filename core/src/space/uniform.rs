@@ -86,6 +86,10 @@ impl Uniform {
         }
         ppm(self.left(state, state.share).into(), self.max(state.share).into())
     }
+    /// Shares taken, of those that the GPU holds of the size in use.
+    pub fn compute_used(&self, state: UniformState) -> (u64, u64) {
+        (state.taken.into(), self.max(state.share).into())
+    }
     /// Shares that may still be taken, over all types.
     pub fn placements_left(&self, state: UniformState) -> u32 {
         (0..self.types.len()).map(|i| u32::from(self.left(state, i as u16))).sum()

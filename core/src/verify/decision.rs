@@ -10,7 +10,7 @@ use super::node::may_lie;
 use super::put::On;
 use super::serve::{Member, keeps_idle, members, seat};
 use super::state::load;
-use super::{Checked, Rule, Violation, catalog_of, refusal, steps};
+use super::{Checked, Rule, Violation, catalog_of, power, refusal, steps};
 use crate::catalog::Catalog;
 use crate::decision::{Decision, Verdict};
 use crate::fleet::State;
@@ -80,6 +80,7 @@ fn admitted(
         seat(&mut after, asked, member, Some((usize::MAX, member.number)))?;
     }
     check_spread(&after, asked, &placed)?;
+    power::check_all(&after)?;
     for gpu in touched(&placed, &moved) {
         let (Some(found), Some(kind)) = (after.gpus.get(gpu), after.kind(gpu)) else { continue };
         found.on.check_used(kind).map_err(|(rule, text)| Violation::new(rule, after.say(gpu), text))?;

@@ -6,9 +6,10 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::kind::{Kind, Thing, cells_of};
+use super::power::RackImage;
 use super::put::{On, Place, Refused};
 use super::{Rule, Violation};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, CpuPower};
 use crate::fleet::{Gpu, Health, Node, Part, Placement};
 use crate::workload::Requirement;
 
@@ -18,6 +19,7 @@ pub(super) struct Image<'a> {
     pub(super) kinds: Vec<Kind<'a>>,
     pub(super) nodes: Vec<NodeImage<'a>>,
     pub(super) gpus: Vec<GpuImage<'a>>,
+    pub(super) racks: Vec<RackImage<'a>>,
     by_name: BTreeMap<&'a str, usize>,
 }
 
@@ -28,6 +30,9 @@ pub(super) struct NodeImage<'a> {
     pub(super) gpus: Range<usize>,
     pub(super) cpu_milli: u64,
     pub(super) memory_mib: u64,
+    pub(super) cpu: CpuPower,
+    /// Position of its rack, where the state has racks.
+    pub(super) rack: Option<usize>,
     /// Members and found instances on it.
     pub(super) users: u32,
     /// Leases on it that have labels, and those that keep away from some.
@@ -63,7 +68,8 @@ pub(super) struct Located {
 impl<'a> Image<'a> {
     /// Nodes and GPUs with nothing on them.
     pub(super) fn bare(catalog: &'a Catalog, nodes: &'a [Node]) -> Result<Self, Violation> {
-        let mut image = Self { kinds: Vec::new(), nodes: Vec::new(), gpus: Vec::new(), by_name: BTreeMap::new() };
+        let (kinds, racks) = (Vec::new(), Vec::new());
+        let mut image = Self { kinds, racks, nodes: Vec::new(), gpus: Vec::new(), by_name: BTreeMap::new() };
         for (i, document) in nodes.iter().enumerate() {
             let at = || alloc::format!("nodes[{i}]");
             if image.by_name.insert(&document.name, i).is_some() {
@@ -85,11 +91,16 @@ impl<'a> Image<'a> {
             if !indices.is_sorted_by(|a, b| a < b) {
                 return Err(Violation::new(Rule::Duplicate, at(), "two GPUs have the same index"));
             }
+            let cpu = catalog
+                .cpu_power(document)
+                .map_err(|e| Violation::new(Rule::Document, e.path(), alloc::format!("{}", e.fault())).within(&at()))?;
             image.nodes.push(NodeImage {
                 document,
                 gpus: first..image.gpus.len(),
                 cpu_milli: 0,
                 memory_mib: 0,
+                cpu,
+                rack: None,
                 users: 0,
                 labelled: Vec::new(),
                 keeping: Vec::new(),

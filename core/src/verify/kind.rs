@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::put::Place;
 use super::{Rule, Violation};
-use crate::catalog::{Amounts, Catalog, ComputeProfile, Mechanism, Model, Offer, Profile, ShareType};
+use crate::catalog::{Amounts, Catalog, ComputeProfile, GpuDraw, Mechanism, Model, Offer, Profile, ShareType};
 use crate::error::Fault;
 use crate::fleet::{Gpu, Mode, SpaceKind};
 use crate::workload::{Fraction, MpsShare, Resources};
@@ -29,6 +29,8 @@ pub(super) struct Kind<'a> {
     /// Most instances at once.
     pub(super) max_instances: Option<u16>,
     pub(super) amounts: Amounts,
+    /// What it draws, where known.
+    pub(super) draw: Option<GpuDraw>,
     document: &'a Gpu,
 }
 
@@ -50,7 +52,7 @@ impl<'a> Kind<'a> {
             };
             Violation::new(rule, e.path(), alloc::format!("{}", e.fault()))
         })?;
-        let Offer { model, shares, max_instances, amounts } = offer;
+        let Offer { model, shares, max_instances, amounts, draw } = offer;
         let profiles: &[Profile] = if gpu.profiles.is_empty() { &model.profiles } else { &gpu.profiles };
         let driver = match &gpu.driver {
             None => None,
@@ -59,7 +61,18 @@ impl<'a> Kind<'a> {
             })?),
         };
         let memory_mib = amounts.memory_mib;
-        Ok(Self { model, mode: gpu.mode, profiles, driver, memory_mib, shares, max_instances, amounts, document: gpu })
+        Ok(Self {
+            model,
+            mode: gpu.mode,
+            profiles,
+            driver,
+            memory_mib,
+            shares,
+            max_instances,
+            amounts,
+            draw,
+            document: gpu,
+        })
     }
 
     /// Whether another GPU of the document is of this kind.
@@ -71,6 +84,8 @@ impl<'a> Kind<'a> {
             && own.memory_mib == gpu.memory_mib
             && own.profiles == gpu.profiles
             && own.sharing == gpu.sharing
+            && own.power == gpu.power
+            && own.power_limit_w == gpu.power_limit_w
     }
 
     pub(super) fn profile(&self, position: usize) -> Option<&'a Profile> {

@@ -15,6 +15,7 @@ mod kind;
 mod moves;
 mod node;
 mod plan;
+mod power;
 mod put;
 mod refusal;
 mod serve;
@@ -129,6 +130,8 @@ rules! {
     Amount = "amount",
     /// More node CPU or memory than there is.
     NodeResources = "node_resources",
+    /// A node or rack draws more power than its cap.
+    PowerCap = "power_cap",
     /// The node or GPU is cordoned.
     Cordoned = "cordoned",
     /// The GPU is not healthy.

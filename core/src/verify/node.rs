@@ -52,6 +52,7 @@ fn label<'b>(node: &'b NodeImage<'_>, key: &str) -> Option<&'b str> {
     match key {
         "slicewise/region" => document.region.as_deref(),
         "slicewise/zone" => document.zone.as_deref(),
+        "slicewise/rack" => document.rack.as_deref(),
         "slicewise/name" => Some(&document.name),
         _ => document.labels.get(key).map(String::as_str),
     }

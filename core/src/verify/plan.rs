@@ -13,7 +13,7 @@ use super::put::{Hold, On, overlaps};
 use super::serve::{Member, members, seat};
 use super::state::load;
 use super::worth::value;
-use super::{Checked, Rule, Violation, catalog_of};
+use super::{Checked, Rule, Violation, catalog_of, power};
 use crate::catalog::Catalog;
 use crate::fleet::{Lease, State};
 use crate::plan::{BoundOf, BoundSource, Plan};
@@ -66,6 +66,7 @@ pub fn plan(catalog: &Catalog, state: &State, workloads: &[Workload], plan: &Pla
         placed.extend(own.into_iter().map(|member| (position, member)));
     }
     check_gpus(&before, &after, &asked, &placed)?;
+    power::check_all(&after)?;
     check_refusals(plan, workloads, &admitted)?;
     check_totals(plan, &before, &asked, &admitted, &placed)?;
     check_bound(&catalog, &before, &asked, plan)

@@ -8,7 +8,7 @@ use super::image::Image;
 use super::node::{Guest, Spot, are_joined, is_near, is_partition, may_lie};
 use super::put::{On, Place};
 use super::serve::{keeps_idle, lie_as_asked, offers_whole};
-use super::{Checked, Rule, Violation};
+use super::{Checked, Rule, Violation, power};
 use crate::workload::{Ask, GpuLink, InstancesOn, WholeGpus};
 
 /// Places tried for requests of several members, and for the sets of one member.
@@ -165,7 +165,8 @@ impl<'a> Search<'a, '_> {
             let node = seat.node;
             let _ = self.image.charge(node, workload.cpu_milli, workload.memory_mib);
             self.chosen.push(seat);
-            let found = self.seat_next();
+            let within = power::check(&self.image, node).is_ok();
+            let found = if within { self.seat_next() } else { Found::Nothing };
             if found != Found::Place {
                 self.chosen.pop();
             }

@@ -8,13 +8,14 @@ use super::node::{Guest, Spot, are_joined, is_near, is_partition};
 use super::put::{Hold, On, Owner, Piece, Place, Refused};
 use super::{Rule, Violation};
 use crate::fleet::Placement;
-use crate::workload::{Ask, InstancesOn, WholeGpus};
+use crate::workload::{Ask, InstancesOn, MpsPriority, WholeGpus};
 
 /// The placements of one member.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     pub(super) number: u32,
     pub(super) alternative: u32,
+    pub(super) mps_priority: MpsPriority,
     pub(super) node: usize,
     pub(super) parts: Vec<(usize, Place)>,
 }
@@ -42,8 +43,12 @@ pub(super) fn members(image: &Image<'_>, placements: &[Placement]) -> Result<Vec
                 let Some(on) = found.on else {
                     return Err(Violation::new(Rule::Members, at(), "a member without a GPU has one placement"));
                 };
-                if member.parts.is_empty() || member.node != found.node || member.alternative != placement.alternative {
-                    let text = alloc::format!("member {} has one node and one alternative", placement.member);
+                if member.parts.is_empty()
+                    || member.node != found.node
+                    || member.alternative != placement.alternative
+                    || member.mps_priority != placement.mps_priority
+                {
+                    let text = alloc::format!("member {} has one node, alternative and priority", placement.member);
                     return Err(Violation::new(Rule::Members, at(), text));
                 }
                 member.parts.push(on);
@@ -51,6 +56,7 @@ pub(super) fn members(image: &Image<'_>, placements: &[Placement]) -> Result<Vec
             None => members.push(Member {
                 number: placement.member,
                 alternative: placement.alternative,
+                mps_priority: placement.mps_priority,
                 node: found.node,
                 parts: found.on.into_iter().collect(),
             }),
@@ -98,6 +104,10 @@ fn serves(image: &Image<'_>, asked: &Asked<'_>, member: &Member) -> Result<(), R
     let wrong = |text: &str| Err((Rule::Alternative, alloc::format!("alternative {}: {text}", member.alternative)));
     let position = usize::try_from(member.alternative).unwrap_or(usize::MAX);
     let Some(ask) = asked.alternatives.get(position) else { return wrong("the request has no such alternative") };
+    let priority = if let Ask::Mps(share) = ask { share.priority } else { MpsPriority::Normal };
+    if member.mps_priority != priority {
+        return wrong("the MPS priority is another");
+    }
     for (gpu, place) in &member.parts {
         let Some(kind) = image.kind(*gpu) else { return wrong("no such GPU") };
         asked.keeps_apart(kind, *place)?;

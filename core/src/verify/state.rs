@@ -7,13 +7,14 @@ use alloc::vec::Vec;
 use super::image::{Image, Resident};
 use super::kind::{Kind, Thing};
 use super::put::{Hold, Inner, On, Owner, Piece, Place, check_inner};
-use super::{Rule, Violation, catalog_of};
+use super::{Rule, Violation, catalog_of, power};
 use crate::catalog::Catalog;
 use crate::fleet::{Gpu, Instance, Lease, Node, SpaceKind, State, Usage};
 
 /// Checks a state: names and indices that are unique, instances at legal starts that are
 /// disjoint and within the limits of their GPU, leases on parts that are there and not
-/// another's, members on one node each, and nodes with CPU and memory for all their leases.
+/// another's, members on one node each, nodes with CPU and memory for all their leases, and
+/// nodes and racks within their power caps.
 ///
 /// # Errors
 /// The first rule that does not hold.
@@ -25,6 +26,7 @@ pub fn state(catalog: &Catalog, state: &State) -> Result<(), Violation> {
 /// Reads and checks a state.
 pub(super) fn load<'a>(catalog: &'a Catalog, state: &'a State) -> Result<Image<'a>, Violation> {
     let mut image = Image::bare(catalog, &state.nodes)?;
+    power::load(&mut image, &state.racks)?;
     for (i, node) in state.nodes.iter().enumerate() {
         let at = alloc::format!("nodes[{i}]");
         load_node(&mut image, i, node).map_err(|v| v.within(&at))?;
@@ -43,6 +45,7 @@ pub(super) fn load<'a>(catalog: &'a Catalog, state: &'a State) -> Result<Image<'
         }
     }
     count_found(&mut image);
+    power::check_all(&image)?;
     Ok(image)
 }
 

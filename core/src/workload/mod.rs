@@ -202,6 +202,28 @@ pub struct MpsShare {
     /// Client contexts; a process may open several.
     #[serde(default = "one_context", skip_serializing_if = "is_one_context")]
     pub contexts: u16,
+    /// Whose kernels are chosen first; kept in the placement, never a reason to refuse.
+    #[serde(default, skip_serializing_if = "MpsPriority::is_normal")]
+    pub priority: MpsPriority,
+}
+
+/// Priority of an MPS client (`CUDA_MPS_CLIENT_PRIORITY`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum MpsPriority {
+    /// As everybody (0).
+    #[default]
+    Normal,
+    /// Behind those of normal priority (1).
+    BelowNormal,
+}
+
+impl MpsPriority {
+    /// Whether it is the usual one.
+    pub fn is_normal(&self) -> bool {
+        *self == Self::Normal
+    }
 }
 
 /// Several MIG instances for one member.
@@ -247,8 +269,8 @@ pub enum Spread {
     SameZone,
 }
 
-/// A requirement on labels. `region`, `zone` and `name` of a node count as labels
-/// `slicewise/region`, `slicewise/zone` and `slicewise/name`.
+/// A requirement on labels. `region`, `zone`, `rack` and `name` of a node count as labels
+/// `slicewise/region`, `slicewise/zone`, `slicewise/rack` and `slicewise/name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -293,6 +315,15 @@ impl Requirement {
 }
 
 impl Workload {
+    /// The MPS priority of a member that got this alternative; normal for what is no MPS share.
+    pub fn mps_priority(&self, alternative: u32) -> MpsPriority {
+        let position = (alternative as usize).checked_sub(usize::from(self.profile.is_some()));
+        match position.and_then(|p| self.any_of.get(p)) {
+            Some(Ask::Mps(share)) => share.priority,
+            _ => MpsPriority::Normal,
+        }
+    }
+
     /// The alternatives, with `profile` written out.
     pub fn alternatives(&self) -> Vec<Ask> {
         self.asks().map(Cow::into_owned).collect()

@@ -36,13 +36,16 @@ impl Show {
 }
 
 fn all(catalog: &Catalog) -> String {
-    let mut rows = table::table(&["model", "product", "compute", "cells", "profiles", "placements"]);
+    let mut rows =
+        table::table(&["model", "product", "compute", "cells", "idle W", "full W", "profiles", "placements"]);
     for model in catalog.models() {
         rows.add_row([
             model.id.clone(),
             model.product_names.first().cloned().or_else(|| model.name.clone()).unwrap_or_default(),
             table::known(model.compute_slices),
             table::known(model.memory_slices),
+            table::known(catalog.power(&model.id).idle_w),
+            table::known(catalog.power(&model.id).full_w),
             model.profiles.len().to_string(),
             format!("{:?}", model.placements_status).to_lowercase(),
         ]);
@@ -82,10 +85,17 @@ fn one(catalog: &Catalog, model: &Model) -> String {
             format!("{:?}", profile.status),
         ]);
     }
-    let sources: Vec<String> =
-        model.sources.iter().map(|key| format!("  {key}: {}", catalog.source(key).unwrap_or("?"))).collect();
-    let notes: Vec<String> = model.notes.iter().map(|note| format!("  {note}")).collect();
+    let power = catalog.power(&model.id);
+    let row = catalog.power_row(&model.id);
+    let status = row.map_or_else(|| String::from("unknown"), |row| table::word(&row.status));
+    let watts = [power.idle_w, power.full_w].map(table::known);
+    let keys = model.sources.iter().chain(row.into_iter().flat_map(|row| &row.sources));
+    let sources: Vec<String> = keys.map(|key| format!("  {key}: {}", catalog.source(key).unwrap_or("?"))).collect();
+    let notes: Vec<String> =
+        model.notes.iter().chain(row.and_then(|row| row.note.as_ref())).map(|note| format!("  {note}")).collect();
+    let [idle, full] = watts;
     let mut text = format!("{} ({})\n{rows}\n", model.id, model.name.as_deref().unwrap_or("?"));
+    text.push_str(&format!("Power: {idle} W idle, {full} W full ({status})\n"));
     if !notes.is_empty() {
         text.push_str(&format!("Notes\n{}\n", notes.join("\n")));
     }

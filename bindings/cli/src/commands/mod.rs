@@ -9,6 +9,7 @@ mod import;
 mod layouts;
 mod place;
 mod plan;
+mod power;
 mod recommend;
 mod serve;
 mod size;
@@ -48,6 +49,8 @@ pub enum Command {
     Verify(verify::Verify),
     /// Show the vGPU types of a board.
     VgpuTypes(vgpu_types::VgpuTypes),
+    /// Show what nodes and racks draw, and who is slowed by power limits and caps.
+    Power(power::Power),
     /// Share one GPU in time: what each resident gets, and which scheduler keeps every promise.
     Timeshare(timeshare::TimeshareArgs),
     /// Write nvidia-smi commands, mig-parted configurations or documents.
@@ -74,6 +77,7 @@ impl Command {
             Self::Explain(c) => c.run(),
             Self::Verify(c) => c.run(),
             Self::VgpuTypes(c) => c.run(),
+            Self::Power(c) => c.run(),
             Self::Timeshare(c) => c.run(),
             Self::Export(c) => c.run(),
             Self::Size(c) => c.run(),

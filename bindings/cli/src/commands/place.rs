@@ -91,6 +91,7 @@ impl Place {
             return Ok(ExitCode::SUCCESS);
         }
         io::print(&draw::difference(before.ledger(), engine.ledger()))?;
+        io::print(&draw::power(before.ledger(), engine.ledger()))?;
         let mut rows = table::table(&["requests", "admitted", "refused", "undecided"]);
         rows.add_row([summary.requests, summary.admitted, summary.refused, summary.undecided].map(|n| n.to_string()));
         io::print(&format!("{rows}\n"))?;

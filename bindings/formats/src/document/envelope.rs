@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use slicewise_core::catalog::{Board, Model};
-use slicewise_core::fleet::{Gpu, Lease, Mode, Node, Sharing, State};
+use slicewise_core::fleet::{Gpu, Lease, Mode, Node, Rack, Sharing, State};
 use slicewise_core::workload::Workload;
 use std::collections::BTreeSet;
 
@@ -33,6 +33,9 @@ pub struct Document {
     /// vGPU boards that add to or override the built-in ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub boards: Vec<Board>,
+    /// Racks whose power is capped; nodes name theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub racks: Vec<Rack>,
     /// The nodes, in the order that breaks ties.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
@@ -114,7 +117,8 @@ impl Document {
                 extend(node, &row);
             }
         }
-        State { version: self.version, models: self.models, boards: self.boards, nodes, leases: self.leases }
+        let Self { version, models, boards, racks, leases, .. } = self;
+        State { version, models, boards, racks, nodes, leases }
     }
 }
 
@@ -145,8 +149,8 @@ fn extend(node: &mut Node, row: &GpuRow) {
 
 impl From<State> for Document {
     fn from(state: State) -> Self {
-        let State { version, models, boards, nodes, leases } = state;
-        Self { version, models, boards, nodes, leases, ..Self::default() }
+        let State { version, models, boards, racks, nodes, leases } = state;
+        Self { version, models, boards, racks, nodes, leases, ..Self::default() }
     }
 }
 
