@@ -93,6 +93,10 @@ pub struct Gpu {
     /// How the GPU is shared; fixed while anything is on it.
     #[serde(default)]
     pub mode: Mode,
+    /// Modes that it may be changed to while nothing is on it; the one it is in is always
+    /// among them. Empty: it stays as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<Mode>,
     /// Health.
     #[serde(default, skip_serializing_if = "Health::is_healthy")]
     pub health: Health,
@@ -117,6 +121,18 @@ pub struct Gpu {
     /// Settings of its mode that are not the model's.
     #[serde(default, skip_serializing_if = "Sharing::is_default")]
     pub sharing: Sharing,
+}
+
+impl Gpu {
+    /// The modes that it may be in, each once and in their own order; empty where it stays
+    /// as it is.
+    pub fn modes_allowed(&self) -> Vec<Mode> {
+        let allowed = |mode: &Mode| *mode == self.mode || self.modes.contains(mode);
+        match self.modes.iter().all(|mode| *mode == self.mode) {
+            true => Vec::new(),
+            false => Mode::ALL.into_iter().filter(allowed).collect(),
+        }
+    }
 }
 
 /// How a GPU's mode is set up. Each setting belongs to the modes it names.

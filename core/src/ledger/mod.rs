@@ -4,11 +4,13 @@
 mod classes;
 mod commit;
 mod load;
+mod modes;
 mod snapshot;
 mod spec;
 
 pub use classes::{Class, ClassIndex, ClassKey, Rank};
 pub use commit::{CommitError, Committed};
+pub use modes::Switched;
 pub use spec::{Slot, Spec, StateKey, driver_major};
 
 use alloc::borrow::Cow;
@@ -204,6 +206,8 @@ pub struct Ledger {
     closed: BTreeSet<GpuId>,
     /// Nodes by CPU left, those without a limit last.
     nodes_by_cpu: BTreeSet<(u64, NodeId)>,
+    /// Some GPUs may change their mode.
+    has_modes: bool,
 }
 
 impl Ledger {

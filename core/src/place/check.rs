@@ -6,34 +6,44 @@ use alloc::vec::Vec;
 
 use super::rules::NodeRules;
 use super::steps::Shift;
-use super::view::Seat;
+use super::view::{Piece, Seat};
 use crate::catalog::ShareType;
-use crate::ids::{GpuId, Id, NodeId, ProfileId};
-use crate::ledger::Ledger;
+use crate::ids::{GpuId, Id, NodeId, ProfileId, SpecId};
+use crate::ledger::{Ledger, Spec};
 use crate::space::{FluidState, Grid, Hold, SpaceState, Take, UniformState};
 use crate::verify;
 
 /// Whether every GPU and node is legal once the shifts and seats are made.
 pub fn holds(ledger: &Ledger, rules: &NodeRules<'_>, shifts: &[Shift], seats: &[Seat]) -> bool {
     let mut gone: BTreeMap<GpuId, Vec<Take>> = BTreeMap::new();
-    let mut come: BTreeMap<GpuId, Vec<Take>> = BTreeMap::new();
+    let mut come: BTreeMap<GpuId, (SpecId, Vec<Take>)> = BTreeMap::new();
     for shift in shifts {
         gone.entry(shift.from.0).or_default().push(shift.from.1);
-        come.entry(shift.to.0).or_default().push(shift.to.1);
+        let (_, takes) = come.entry(shift.to.0).or_insert_with(|| (ledger.gpus()[shift.to.0].spec, Vec::new()));
+        takes.push(shift.to.1);
     }
-    for (gpu, take) in seats.iter().flat_map(|s| &s.takes) {
-        come.entry(*gpu).or_default().push(*take);
+    for Piece { gpu, spec, take } in seats.iter().flat_map(|s| &s.takes) {
+        let (kind, takes) = come.entry(*gpu).or_insert((*spec, Vec::new()));
+        if kind != spec {
+            return false;
+        }
+        takes.push(*take);
     }
-    let devices = come.iter().all(|(gpu, takes)| {
+    let devices = come.iter().all(|(gpu, (spec, takes))| {
         let leaving = gone.get(gpu).map_or(&[][..], Vec::as_slice);
-        ledger.accepts(*gpu) && device_holds(ledger, *gpu, leaving, takes)
+        let kind = &ledger.specs()[*spec];
+        ledger.accepts(*gpu)
+            && if ledger.gpus()[*gpu].spec == *spec {
+                device_holds(kind, &ledger.state(*gpu), leaving, takes)
+            } else {
+                ledger.may_become(*gpu, *spec, false) && device_holds(kind, &kind.space().empty(), leaving, takes)
+            }
     });
     devices && nodes_hold(ledger, rules, seats)
 }
 
-fn device_holds(ledger: &Ledger, gpu: GpuId, gone: &[Take], come: &[Take]) -> bool {
-    let spec = ledger.spec(gpu);
-    match &*ledger.state(gpu) {
+fn device_holds(spec: &Spec, state: &SpaceState, gone: &[Take], come: &[Take]) -> bool {
+    match state {
         SpaceState::Grid(layout) => {
             let mut instances: Vec<(usize, u16)> = Vec::new();
             let mut inside: BTreeMap<(ProfileId, u16), Vec<(ProfileId, u16)>> = BTreeMap::new();
@@ -71,7 +81,7 @@ fn device_holds(ledger: &Ledger, gpu: GpuId, gone: &[Take], come: &[Take]) -> bo
 }
 
 /// Compute instances inside one GPU instance: legal starts, disjoint slices, maxima.
-fn parts_hold(spec: &crate::ledger::Spec, outer: ProfileId, parts: &[(ProfileId, u16)]) -> bool {
+fn parts_hold(spec: &Spec, outer: ProfileId, parts: &[(ProfileId, u16)]) -> bool {
     let Some(profile) = spec.profiles().get(outer.index()) else { return false };
     let mut runs: Vec<(u16, u16)> = Vec::new();
     for (inner, start) in parts {
@@ -88,7 +98,7 @@ fn parts_hold(spec: &crate::ledger::Spec, outer: ProfileId, parts: &[(ProfileId,
 }
 
 /// Shares beside those that are there: all of one size, no more than the type allows.
-fn shares_hold(spec: &crate::ledger::Spec, there: UniformState, come: &[Take]) -> bool {
+fn shares_hold(spec: &Spec, there: UniformState, come: &[Take]) -> bool {
     let crate::space::Space::Uniform(uniform) = spec.space() else { return false };
     let types = uniform.types();
     let size = |share: u16| types.get(usize::from(share)).map(ShareType::size_name);
@@ -105,7 +115,7 @@ fn shares_hold(spec: &crate::ledger::Spec, there: UniformState, come: &[Take]) -
     })
 }
 
-fn fluid_holds(spec: &crate::ledger::Spec, left: FluidState, come: &[Take]) -> bool {
+fn fluid_holds(spec: &Spec, left: FluidState, come: &[Take]) -> bool {
     let crate::space::Space::Fluid(fluid) = spec.space() else { return false };
     let (mut milli, mut mib, mut users) = (0u64, 0u64, u64::from(left.users));
     for take in come {

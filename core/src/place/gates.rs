@@ -1,6 +1,6 @@
 //! Why a request does not fit: every gate that stopped a GPU, with counts and numbers.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -9,10 +9,10 @@ use super::sets::{Limits, whole_sets};
 use super::view::View;
 use crate::decision::{Blocker, Reason};
 use crate::fleet::Health;
-use crate::ids::{GpuId, ProfileId, SpecId};
+use crate::ids::{ClassId, GpuId, NodeId, ProfileId, SpecId};
 use crate::ledger::{Class, Ledger, Spec};
 use crate::reason::Code;
-use crate::space::{DeviceAsk, FluidState, Grid, Layout, Obstacle, Space, SpaceState};
+use crate::space::{DeviceAsk, FluidState, Grid, Hold, Layout, Obstacle, Space, SpaceState};
 use crate::workload::{InstancesOn, MemberAsk, WholeGpus};
 
 /// What one gate stopped.
@@ -58,7 +58,7 @@ impl Tally {
 
 /// The gates of every alternative, by rising code.
 pub fn reasons(search: &Search<'_>, view: &View<'_>) -> Vec<Reason> {
-    let mut gates = Gates { search, view, tallies: BTreeMap::new() };
+    let mut gates = Gates { search, view, tallies: BTreeMap::new(), free: BTreeMap::new() };
     let ledger = view.ledger;
     let asks = search.workload.alternatives();
     if ledger.gpus().is_empty() && !asks.contains(&crate::workload::Ask::NodeOnly {}) {
@@ -70,11 +70,15 @@ pub fn reasons(search: &Search<'_>, view: &View<'_>) -> Vec<Reason> {
             continue;
         }
         for (spec, kind) in ledger.specs().iter() {
-            match search.resolved.on(alternative, spec) {
-                Ok(ask) => gates.spec(spec, kind, ask),
-                Err(code) => gates.not_offered(spec, kind, code),
+            let on = |spec: &SpecId| search.resolved.on(alternative, *spec);
+            let changed = kind.siblings().iter().find_map(|other| Some((*other, on(other).ok()?)));
+            match (on(&spec), changed) {
+                (Ok(ask), _) => gates.spec(spec, kind, ask),
+                (Err(_), Some((other, ask))) => gates.after_change(spec, other, ask),
+                (Err(code), None) => gates.not_offered(spec, kind, code),
             }
         }
+        gates.whole(alternative);
     }
     gates.finish()
 }
@@ -83,9 +87,11 @@ struct Gates<'a> {
     search: &'a Search<'a>,
     view: &'a View<'a>,
     tallies: BTreeMap<Code, Tally>,
+    /// GPUs that could be given whole, by model and node.
+    free: BTreeMap<(&'a str, NodeId), Vec<GpuId>>,
 }
 
-impl Gates<'_> {
+impl<'a> Gates<'a> {
     fn ledger(&self) -> &Ledger {
         self.view.ledger
     }
@@ -152,35 +158,79 @@ impl Gates<'_> {
         }
     }
 
-    fn spec(&mut self, spec: SpecId, kind: &Spec, ask: &MemberAsk) {
+    fn spec(&mut self, spec: SpecId, kind: &'a Spec, ask: &MemberAsk) {
         self.closed(spec);
-        let classes: Vec<&Class> = self.view.ledger.index().of_spec(spec).map(|(_, class)| class).collect();
-        match ask {
-            MemberAsk::NodeOnly => {}
-            MemberAsk::One(asks) => {
-                // The smallest thing that would do: if it has no place, nothing has.
-                for (class, ask) in classes.iter().flat_map(|c| asks.first().map(|a| (*c, *a))) {
-                    self.device(kind, class, ask, asks);
-                }
-            }
-            MemberAsk::Whole(gpus) => self.whole(spec, kind, &classes, gpus),
-            MemberAsk::Several(asks, on) => {
-                for class in classes {
-                    self.several(kind, class, asks, *on);
-                }
+        for (_, class) in self.view.ledger.index().of_spec(spec) {
+            self.class(kind, &kind.state(class.key.state), class, ask);
+        }
+    }
+
+    /// GPUs of one kind that serve the ask as another.
+    fn after_change(&mut self, spec: SpecId, other: SpecId, ask: &MemberAsk) {
+        self.closed(spec);
+        let ledger = self.view.ledger;
+        let kind = &ledger.specs()[other];
+        let may = ledger.convertible(other, self.search.workload.keep_idle).map(|(id, _)| id);
+        let may: BTreeSet<ClassId> = may.collect();
+        for (id, class) in ledger.index().of_spec(spec) {
+            if may.contains(&id) {
+                self.class(kind, &kind.space().empty(), class, ask);
+            } else {
+                self.mode_occupied(class);
             }
         }
     }
 
+    /// GPUs that may not change their mode for what is on them, with what is on the first.
+    fn mode_occupied(&mut self, class: &Class) {
+        let ledger = self.view.ledger;
+        let blocker = class.first().map(|gpu| {
+            let mut by: Vec<String> = match &*ledger.state(gpu) {
+                SpaceState::Grid(layout) => {
+                    let keep_idle = self.search.workload.keep_idle;
+                    let stays = layout.entries().iter().filter(|e| keep_idle || e.hold != Hold::Idle);
+                    stays.flat_map(|e| ledger.names_at(gpu, e.start)).collect()
+                }
+                SpaceState::Uniform(_) | SpaceState::Fluid(_) => {
+                    ledger.leases_on(gpu).map(|lease| lease.name.clone()).collect()
+                }
+            };
+            by.sort();
+            by.dedup();
+            let record = &ledger.gpus()[gpu];
+            Blocker { node: ledger.nodes()[record.node].name.clone(), gpu: record.index, start: 0, by }
+        });
+        let tally = Tally::of(class.members.len() as u64).about(ledger.specs()[class.key.spec].model().id.clone());
+        self.add(Code::ModeOccupied, Tally { blockers: blocker.into_iter().collect(), ..tally });
+    }
+
+    /// An ask on GPUs of one class, which are of this kind and in this state or can be.
+    fn class(&mut self, kind: &'a Spec, state: &SpaceState, class: &Class, ask: &MemberAsk) {
+        match ask {
+            MemberAsk::NodeOnly => {}
+            MemberAsk::One(asks) => {
+                // The smallest thing that would do: if it has no place, nothing has.
+                asks.first().into_iter().for_each(|ask| self.device(kind, state, class, *ask, asks));
+            }
+            MemberAsk::Whole(_) if kind.space().is_unused(state) => {
+                for gpu in &class.members {
+                    let at = (kind.model().id.as_str(), self.view.ledger.gpus()[*gpu].node);
+                    self.free.entry(at).or_default().push(*gpu);
+                }
+            }
+            MemberAsk::Whole(_) => self.add(Code::GpuInUse, Tally::of(class.members.len() as u64)),
+            MemberAsk::Several(asks, on) => self.several(kind, state, class, asks, *on),
+        }
+    }
+
     /// One ask on the GPUs of one class.
-    fn device(&mut self, kind: &Spec, class: &Class, ask: DeviceAsk, asks: &[DeviceAsk]) {
-        let state = kind.state(class.key.state);
+    fn device(&mut self, kind: &Spec, state: &SpaceState, class: &Class, ask: DeviceAsk, asks: &[DeviceAsk]) {
         let count = class.members.len() as u64;
-        if asks.iter().any(|a| !kind.space().options(&state, *a).is_empty()) {
+        if asks.iter().any(|a| !kind.space().options(state, *a).is_empty()) {
             class.members.iter().for_each(|gpu| self.node(*gpu));
             return;
         }
-        let (code, tally) = match (kind.space(), &*state, ask) {
+        let (code, tally) = match (kind.space(), state, ask) {
             (Space::Grid(grid), SpaceState::Grid(layout), DeviceAsk::Instance(p) | DeviceAsk::Compute(p, _)) => {
                 let first = class.members.first().copied();
                 self.grid(grid, layout, p, first, count)
@@ -298,20 +348,16 @@ impl Gates<'_> {
         }
     }
 
-    fn whole(&mut self, spec: SpecId, kind: &Spec, classes: &[&Class], gpus: &WholeGpus) {
-        let ledger = self.view.ledger;
-        let mut nodes: BTreeMap<_, Vec<GpuId>> = BTreeMap::new();
-        for class in classes {
-            let state = kind.state(class.key.state);
-            if kind.space().is_unused(&state) {
-                for gpu in &class.members {
-                    nodes.entry(ledger.gpus()[*gpu].node).or_default().push(*gpu);
-                }
-            } else {
-                self.add(Code::GpuInUse, Tally::of(class.members.len() as u64));
-            }
-        }
-        for (node, free) in nodes {
+    /// Sets of whole GPUs on the nodes that have some.
+    fn whole(&mut self, alternative: usize) {
+        let (ledger, resolved) = (self.view.ledger, self.search.resolved);
+        let asks = resolved.alternatives.get(alternative).into_iter().flatten();
+        let gpus = asks.filter_map(|ask| ask.as_ref().ok()).find_map(|ask| match ask {
+            MemberAsk::Whole(gpus) => Some(gpus),
+            _ => None,
+        });
+        let Some(gpus) = gpus else { return };
+        for ((model, node), free) in core::mem::take(&mut self.free) {
             let count = free.len() as u64;
             if count < u64::from(gpus.count) {
                 let tally = Tally::amounts(1, gpus.count.into(), count);
@@ -319,8 +365,11 @@ impl Gates<'_> {
                 continue;
             }
             let plain = WholeGpus { near_nic: None, ..gpus.clone() };
-            let limits = Limits { gpu: &|_| true, keep_idle: false, sets: 1 };
-            let found = |ask: &WholeGpus| !whole_sets(self.view, node, spec, ask, limits, &mut 0).is_empty();
+            let limits = Limits { gpu: &|_| true, keep_idle: self.search.workload.keep_idle, changing: true, sets: 1 };
+            let serves = |spec: SpecId| {
+                ledger.specs()[spec].model().id == model && resolved.on(alternative, spec).is_ok()
+            };
+            let found = |ask: &WholeGpus| !whole_sets(self.view, node, &serves, ask, limits, &mut 0).is_empty();
             let code = match (found(gpus), found(&plain), gpus.link) {
                 (true, ..) => {
                     free.first().into_iter().for_each(|gpu| self.node(*gpu));
@@ -334,7 +383,14 @@ impl Gates<'_> {
         }
     }
 
-    fn several(&mut self, kind: &Spec, class: &Class, asks: &[Option<DeviceAsk>], on: InstancesOn) {
+    fn several(
+        &mut self,
+        kind: &Spec,
+        state: &SpaceState,
+        class: &Class,
+        asks: &[Option<DeviceAsk>],
+        on: InstancesOn,
+    ) {
         let (rules, view) = (self.search.rules, self.view);
         let fails = |gpu: &GpuId| {
             let node = view.ledger.gpus()[*gpu].node;
@@ -346,8 +402,7 @@ impl Gates<'_> {
         if count == 0 {
             return;
         }
-        let state = kind.state(class.key.state);
-        let (Some(grid), SpaceState::Grid(layout)) = (kind.grid(), &*state) else { return };
+        let (Some(grid), SpaceState::Grid(layout)) = (kind.grid(), state) else { return };
         let rows = asks.iter().flatten().filter_map(|ask| match ask {
             DeviceAsk::Instance(p) | DeviceAsk::Compute(p, _) => grid.rows().lookup(*p),
             _ => None,

@@ -161,6 +161,12 @@ impl Measures {
         }
     }
 
+    /// The same with further instances destroyed first.
+    #[must_use]
+    pub fn after_destroying(self, instances: u32) -> Self {
+        Self { operations: self.operations.saturating_add(instances), ..self }
+    }
+
     /// The rank under the terms.
     pub fn key(&self, terms: &[Term], around: Surroundings) -> Key {
         let mut key = Key::default();
