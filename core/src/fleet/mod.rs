@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Board, Model, Profile};
+use crate::decision::ModeChange;
 use crate::workload::Requirement;
 
 /// A fleet and what runs on it.
@@ -33,6 +34,22 @@ pub struct State {
     /// What has been admitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<Lease>,
+}
+
+impl State {
+    /// The state with these changes of mode made. GPUs that are not there are passed over.
+    pub fn change_modes(&mut self, changes: &[ModeChange]) {
+        for change in changes {
+            let node = self.nodes.iter_mut().find(|n| n.name == change.node);
+            let gpus = node.into_iter().flat_map(|n| n.gpus.iter_mut().zip(0..));
+            let gpu = gpus.into_iter().find(|(gpu, at)| gpu.index.unwrap_or(*at) == change.gpu);
+            if let Some((gpu, _)) = gpu {
+                gpu.modes.push(gpu.mode);
+                gpu.mode = change.to;
+                gpu.instances.clear();
+            }
+        }
+    }
 }
 
 /// A machine.

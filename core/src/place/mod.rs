@@ -26,7 +26,7 @@ use crate::decision::{Decision, ModeChange, Proof, Reason, Step, Verdict};
 use crate::error::InputError;
 use crate::fleet::Lease;
 use crate::fleet::Placement;
-use crate::ledger::{Ledger, PartRecord};
+use crate::ledger::{Ledger, PartRecord, Switched};
 use crate::reason::Code;
 use crate::workload::{Resolver, Workload};
 use gang::Outcome;
@@ -82,24 +82,8 @@ pub fn steps_for(ledger: &Ledger, leases: &[Lease], changes: &[ModeChange]) -> R
     let switched = ledger.read_changes(changes)?;
     let mut admissions: Vec<(&str, Vec<Seat>)> = Vec::new();
     for (i, lease) in leases.iter().enumerate() {
-        let mut seats: Vec<Seat> = Vec::new();
-        let mut last = None;
-        for (j, placement) in lease.placements.iter().enumerate() {
-            let part = ledger
-                .part_after(placement, &switched)
-                .map_err(|e| e.within(&alloc::format!("leases[{i}].placements[{j}]")))?;
-            let piece = part.on.map(|(gpu, take)| Piece { gpu, spec: ledger.spec_after(gpu, &switched), take });
-            match seats.last_mut().filter(|_| last == Some(part.member)) {
-                Some(seat) => seat.takes.extend(piece),
-                None => seats.push(Seat {
-                    alternative: part.alternative,
-                    node: part.node,
-                    takes: piece.into_iter().collect(),
-                }),
-            }
-            last = Some(part.member);
-        }
-        admissions.push((&lease.name, seats));
+        let own = seats(ledger, &lease.placements, &switched).map_err(|e| e.within(&alloc::format!("leases[{i}]")))?;
+        admissions.push((&lease.name, own));
     }
     let borrowed: Vec<(&str, &[Seat])> = admissions.iter().map(|(name, seats)| (*name, seats.as_slice())).collect();
     Ok(steps::steps(ledger, &[], &borrowed))
@@ -119,6 +103,29 @@ fn admitted(ledger: &Ledger, workload: &Workload, shifts: &[Shift], seats: &[Sea
         moves: steps::moves(ledger, shifts),
         ..blank(ledger, workload, Verdict::Admit)
     }
+}
+
+/// Reads the seats of members from their placements on GPUs after changes of mode.
+///
+/// # Errors
+/// A placement that names what is not there.
+pub fn seats(ledger: &Ledger, placements: &[Placement], switched: &Switched) -> Result<Vec<Seat>, InputError> {
+    let mut seats: Vec<Seat> = Vec::new();
+    let mut last = None;
+    for (i, placement) in placements.iter().enumerate() {
+        let part = ledger.part_after(placement, switched);
+        let part = part.map_err(|e| e.within(&alloc::format!("placements[{i}]")))?;
+        let piece = part.on.map(|(gpu, take)| Piece { gpu, spec: ledger.spec_after(gpu, switched), take });
+        match seats.last_mut().filter(|_| last == Some(part.member)) {
+            Some(seat) => seat.takes.extend(piece),
+            None => {
+                let takes = piece.into_iter().collect();
+                seats.push(Seat { alternative: part.alternative, node: part.node, takes });
+            }
+        }
+        last = Some(part.member);
+    }
+    Ok(seats)
 }
 
 /// Seats of members as documents say them.
