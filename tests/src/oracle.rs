@@ -126,7 +126,8 @@ impl Device {
 
     /// One GPU of a document in a mode, with nothing on it.
     fn empty(catalog: &Catalog, position: usize, node: &Node, (index, gpu): (usize, &Gpu), mode: Mode) -> Self {
-        let offer = catalog.offer(&Gpu { mode, ..gpu.clone() }).unwrap();
+        let modes = gpu.modes.iter().copied().chain([gpu.mode]).collect();
+        let offer = catalog.offer(&Gpu { mode, modes, ..gpu.clone() }).unwrap();
         let clients = if gpu.sharing.cuda.as_deref() == Some("13.1") { 60 } else { 48 };
         let amounts = match mode {
             Mode::Mps => (gpu.sharing.static_chunks.map_or(1000, u32::from), clients),

@@ -62,7 +62,8 @@ pub fn difference(before: &Ledger, after: &Ledger) -> String {
         }
         let record = &before.gpus()[gpu];
         let node = &before.nodes()[record.node].name;
-        let _ = writeln!(text, "{node} GPU{} {}{}", record.index, before.spec(gpu).model().id, modes(before, after, gpu));
+        let _ =
+            writeln!(text, "{node} GPU{} {}{}", record.index, before.spec(gpu).model().id, modes(before, after, gpu));
         let _ = writeln!(text, "  before {}", row(before, gpu));
         let _ = writeln!(text, "  after  {}", row(after, gpu));
     }

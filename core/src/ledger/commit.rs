@@ -480,12 +480,7 @@ impl Ledger {
     }
 
     /// Whether the class of every GPU of the node may change, not only of those touched.
-    fn changes_all<'a>(
-        &self,
-        node: NodeId,
-        delta: NodeDelta,
-        own: impl Iterator<Item = &'a (GpuId, Held)>,
-    ) -> bool {
+    fn changes_all<'a>(&self, node: NodeId, delta: NodeDelta, own: impl Iterator<Item = &'a (GpuId, Held)>) -> bool {
         let record = &self.nodes[node];
         let cpu = delta.cpu_milli != 0 && record.cpu_milli.is_some();
         let opens = record.is_open() != (record.users.saturating_add_signed(delta.users) > 0);

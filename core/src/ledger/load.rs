@@ -158,7 +158,7 @@ impl Ledger {
     fn kinds_of(&mut self, gpu: &Gpu, modes: &[Mode]) -> Result<SpecId, InputError> {
         let mut kinds = Vec::new();
         for mode in modes {
-            let kind = Spec::of(&self.catalog, &Gpu { mode: *mode, ..gpu.clone() });
+            let kind = Spec::of(&self.catalog, &Gpu { mode: *mode, modes: modes.to_vec(), ..gpu.clone() });
             kinds.push(kind.map_err(|e| match gpu.modes.iter().position(|m| m == mode) {
                 Some(position) if *mode != gpu.mode && e.path() == "mode" => {
                     InputError::new(alloc::format!("modes[{position}]"), e.fault().clone())

@@ -62,9 +62,11 @@ impl Ledger {
     pub fn read_changes(&self, changes: &[ModeChange]) -> Result<Switched, InputError> {
         let mut switched = Switched::default();
         for (i, change) in changes.iter().enumerate() {
-            let unknown = |kind, name| InputError::new(alloc::format!("mode_changes[{i}]"), Fault::Unknown { kind, name });
+            let unknown =
+                |kind, name| InputError::new(alloc::format!("mode_changes[{i}]"), Fault::Unknown { kind, name });
             let node = self.node_named(&change.node).ok_or_else(|| unknown("node", change.node.clone()))?;
-            let gpu = self.gpu_at(node, change.gpu).ok_or_else(|| unknown("GPU index", alloc::format!("{}", change.gpu)))?;
+            let gpu =
+                self.gpu_at(node, change.gpu).ok_or_else(|| unknown("GPU index", alloc::format!("{}", change.gpu)))?;
             let mut siblings = self.spec(gpu).siblings().iter().copied();
             let spec = siblings
                 .find(|id| self.specs[*id].mode() == change.to)

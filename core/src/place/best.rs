@@ -163,7 +163,8 @@ impl Search<'_> {
         best: &mut Option<Candidate>,
         work: &mut u64,
     ) {
-        let better = |cpu_left: u64, gpu: GpuId| best.is_none_or(|b| (key, cpu_left, gpu) < (b.key, b.cpu_left, b.piece.gpu));
+        let better =
+            |cpu_left: u64, gpu: GpuId| best.is_none_or(|b| (key, cpu_left, gpu) < (b.key, b.cpu_left, b.piece.gpu));
         let mut passes = |gpu: GpuId| {
             *work += 1;
             !view.is_changed(gpu)

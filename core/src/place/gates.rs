@@ -172,36 +172,41 @@ impl<'a> Gates<'a> {
         let kind = &ledger.specs()[other];
         let may = ledger.convertible(other, self.search.workload.keep_idle).map(|(id, _)| id);
         let may: BTreeSet<ClassId> = may.collect();
+        let mut occupied: Vec<&Class> = Vec::new();
         for (id, class) in ledger.index().of_spec(spec) {
             if may.contains(&id) {
                 self.class(kind, &kind.space().empty(), class, ask);
             } else {
-                self.mode_occupied(class);
+                occupied.push(class);
             }
+        }
+        let count: usize = occupied.iter().map(|class| class.members.len()).sum();
+        let firsts = occupied.iter().filter_map(|class| class.first());
+        let fewest = firsts.map(|gpu| (self.names_on(gpu), gpu)).min_by_key(|(names, gpu)| (names.len(), *gpu));
+        if let Some((by, gpu)) = fewest {
+            let record = &ledger.gpus()[gpu];
+            let blocker = Blocker { node: ledger.nodes()[record.node].name.clone(), gpu: record.index, start: 0, by };
+            let tally = Tally::of(count as u64).about(kind.model().id.clone());
+            self.add(Code::ModeOccupied, Tally { blockers: Vec::from([blocker]), ..tally });
         }
     }
 
-    /// GPUs that may not change their mode for what is on them, with what is on the first.
-    fn mode_occupied(&mut self, class: &Class) {
+    /// How people call what has to leave a GPU before its mode may be changed.
+    fn names_on(&self, gpu: GpuId) -> Vec<String> {
         let ledger = self.view.ledger;
-        let blocker = class.first().map(|gpu| {
-            let mut by: Vec<String> = match &*ledger.state(gpu) {
-                SpaceState::Grid(layout) => {
-                    let keep_idle = self.search.workload.keep_idle;
-                    let stays = layout.entries().iter().filter(|e| keep_idle || e.hold != Hold::Idle);
-                    stays.flat_map(|e| ledger.names_at(gpu, e.start)).collect()
-                }
-                SpaceState::Uniform(_) | SpaceState::Fluid(_) => {
-                    ledger.leases_on(gpu).map(|lease| lease.name.clone()).collect()
-                }
-            };
-            by.sort();
-            by.dedup();
-            let record = &ledger.gpus()[gpu];
-            Blocker { node: ledger.nodes()[record.node].name.clone(), gpu: record.index, start: 0, by }
-        });
-        let tally = Tally::of(class.members.len() as u64).about(ledger.specs()[class.key.spec].model().id.clone());
-        self.add(Code::ModeOccupied, Tally { blockers: blocker.into_iter().collect(), ..tally });
+        let mut names: Vec<String> = match &*ledger.state(gpu) {
+            SpaceState::Grid(layout) => {
+                let keep_idle = self.search.workload.keep_idle;
+                let stays = layout.entries().iter().filter(|e| keep_idle || e.hold != Hold::Idle);
+                stays.flat_map(|e| ledger.names_at(gpu, e.start)).collect()
+            }
+            SpaceState::Uniform(_) | SpaceState::Fluid(_) => {
+                ledger.leases_on(gpu).map(|lease| lease.name.clone()).collect()
+            }
+        };
+        names.sort();
+        names.dedup();
+        names
     }
 
     /// An ask on GPUs of one class, which are of this kind and in this state or can be.
@@ -366,9 +371,8 @@ impl<'a> Gates<'a> {
             }
             let plain = WholeGpus { near_nic: None, ..gpus.clone() };
             let limits = Limits { gpu: &|_| true, keep_idle: self.search.workload.keep_idle, changing: true, sets: 1 };
-            let serves = |spec: SpecId| {
-                ledger.specs()[spec].model().id == model && resolved.on(alternative, spec).is_ok()
-            };
+            let serves =
+                |spec: SpecId| ledger.specs()[spec].model().id == model && resolved.on(alternative, spec).is_ok();
             let found = |ask: &WholeGpus| !whole_sets(self.view, node, &serves, ask, limits, &mut 0).is_empty();
             let code = match (found(gpus), found(&plain), gpus.link) {
                 (true, ..) => {
@@ -383,14 +387,7 @@ impl<'a> Gates<'a> {
         }
     }
 
-    fn several(
-        &mut self,
-        kind: &Spec,
-        state: &SpaceState,
-        class: &Class,
-        asks: &[Option<DeviceAsk>],
-        on: InstancesOn,
-    ) {
+    fn several(&mut self, kind: &Spec, state: &SpaceState, class: &Class, asks: &[Option<DeviceAsk>], on: InstancesOn) {
         let (rules, view) = (self.search.rules, self.view);
         let fails = |gpu: &GpuId| {
             let node = view.ledger.gpus()[*gpu].node;

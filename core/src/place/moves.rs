@@ -177,7 +177,8 @@ impl Deepening<'_, '_> {
                 let take = Take::Instance { profile, start };
                 let Some(mut then) = self.taken(now, &standing, gpu, take) else { continue };
                 let node = now.view.ledger.gpus()[gpu].node;
-                let seat = Seat { alternative: alternative as u32, node, takes: Vec::from([Piece { gpu, spec, take }]) };
+                let seat =
+                    Seat { alternative: alternative as u32, node, takes: Vec::from([Piece { gpu, spec, take }]) };
                 // The take is made; what is left is the node's CPU and memory.
                 if then.view.seat(&Seat { takes: Vec::new(), ..seat.clone() }, &rules).is_none() {
                     continue;

@@ -123,7 +123,8 @@ pub fn several<'a>(
     gpus.sort_by_key(|(gpu, spec, _)| view.spec_id(*gpu) != *spec);
     let count = gpus.iter().map(|(.., asks)| asks.len()).max().unwrap_or(0);
     // Big ones first: they have the fewest starts. Equal ones lie side by side.
-    let what = |i: usize| -> Vec<Option<DeviceAsk>> { gpus.iter().map(|(.., a)| a.get(i).copied().flatten()).collect() };
+    let what =
+        |i: usize| -> Vec<Option<DeviceAsk>> { gpus.iter().map(|(.., a)| a.get(i).copied().flatten()).collect() };
     let size = |i: usize| {
         let cells = gpus.iter().filter_map(|(_, spec, asks)| Some(ledger.specs()[*spec].cells_of((*asks.get(i)?)?)));
         cells.max().unwrap_or(0)
@@ -153,12 +154,7 @@ struct Set<'a, 'b> {
 }
 
 impl Set<'_, '_> {
-    fn extend(
-        &mut self,
-        view: &mut View<'_>,
-        chosen: &mut Vec<(usize, Piece)>,
-        found: &mut Vec<Vec<Piece>>,
-    ) {
+    fn extend(&mut self, view: &mut View<'_>, chosen: &mut Vec<(usize, Piece)>, found: &mut Vec<Vec<Piece>>) {
         let Some(position) = self.order.get(chosen.len()).copied() else {
             let mut takes = chosen.clone();
             takes.sort_by_key(|(position, _)| *position);

@@ -46,7 +46,8 @@ pub(super) enum Thing {
 impl<'a> Kind<'a> {
     /// A GPU of the document in a mode that it may be in.
     pub(super) fn of(catalog: &'a Catalog, gpu: &'a Gpu, mode: Mode) -> Result<Self, Violation> {
-        let offer = catalog.offer(&Gpu { mode, ..gpu.clone() }).map_err(|e| {
+        let modes = Mode::ALL.into_iter().filter(|m| may_be(gpu, *m)).collect();
+        let offer = catalog.offer(&Gpu { mode, modes, ..gpu.clone() }).map_err(|e| {
             let rule = match e.fault() {
                 Fault::UnknownModel(_) => Rule::Unknown,
                 Fault::ModeNotOffered { .. } => Rule::NotOffered,

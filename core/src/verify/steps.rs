@@ -148,12 +148,12 @@ impl Run<'_> {
             return bad(alloc::format!("something is on {}", self.image.say(gpu)));
         }
         match self.after.gpus.get(gpu).map(|g| g.kind) {
-            Some(new)
-                if kind.mode == from && from != to && self.after.kind(gpu).is_some_and(|k| k.mode == to) =>
-            {
+            Some(new) if kind.mode == from && from != to && self.after.kind(gpu).is_some_and(|k| k.mode == to) => {
                 Ok(new)
             }
-            _ => bad(alloc::format!("{} does not change from `{}` to `{}`", self.image.say(gpu), from.name(), to.name())),
+            _ => {
+                bad(alloc::format!("{} does not change from `{}` to `{}`", self.image.say(gpu), from.name(), to.name()))
+            }
         }
     }
 
