@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use crate::fleet::Placement;
+use crate::fleet::{Mode, Placement};
 use crate::reason::Code;
 
 /// The answer to one request, made on one version of the state.
@@ -34,6 +34,23 @@ pub struct Decision {
     /// Leases that are moved to make room.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<Move>,
+    /// GPUs whose mode is changed first; what is placed on them is in the new mode.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mode_changes: Vec<ModeChange>,
+}
+
+/// A GPU that is given another of its modes. Nothing may use it; idle instances on it go.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ModeChange {
+    /// Name of the node.
+    pub node: String,
+    /// Index of the GPU on the node.
+    pub gpu: u32,
+    /// The mode it is in.
+    pub from: Mode,
+    /// The mode it is given.
+    pub to: Mode,
 }
 
 /// The answer.
@@ -84,6 +101,7 @@ pub struct Reason {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_free: Option<u64>,
     /// For `fragmented`: what stands in the way of each start, on the GPU with fewest blockers.
+    /// For `mode_occupied`: what has to leave a GPU before its mode may be changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<Blocker>,
     /// What the gate is about, for people: a profile, a label, a model.
@@ -99,7 +117,7 @@ pub struct Blocker {
     pub node: String,
     /// Index of the GPU on the node.
     pub gpu: u32,
-    /// The start.
+    /// The start; 0 where the whole GPU is meant.
     pub start: u16,
     /// Names of the instances or leases on its cells.
     pub by: Vec<String>,
@@ -126,6 +144,13 @@ pub struct Step {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Action {
+    /// Change the mode of a GPU that has nothing on it. Inverse: the same, back.
+    SetMode {
+        /// The mode it is in.
+        from: Mode,
+        /// The mode it is given.
+        to: Mode,
+    },
     /// Create a GPU instance at an explicit start. Inverse: `destroy_instance`.
     CreateInstance {
         /// Profile name.

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use crate::decision::ModeChange;
 use crate::fleet::Lease;
 use crate::workload::Ask;
 
@@ -93,6 +94,9 @@ pub struct Plan {
     pub certificate: Option<Certificate>,
     /// The admitted, by request; members keep their positions.
     pub leases: Vec<Lease>,
+    /// GPUs whose mode is changed first; what the leases have of them is in the new mode.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mode_changes: Vec<ModeChange>,
     /// Requests of which members are refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<Refusal>,
@@ -124,7 +128,8 @@ pub enum BoundOf {
 ///   when all these members are admitted.
 ///
 /// An alternative costs the sum of its parts, times how often it has each; a part is an
-/// [`Ask`] for something of one device. Idle instances count as free.
+/// [`Ask`] for something of one device. Idle instances count as free. Of an unused GPU that may
+/// be given other modes, the dearest set is that of the dearest mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Certificate {

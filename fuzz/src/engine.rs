@@ -214,7 +214,15 @@ impl GpuSpec {
             ..Sharing::default()
         };
         let health = if self.health > 240 { Health::Degraded } else { Health::Healthy };
-        let mut gpu = Gpu { model: model.into(), mode, health, sharing, ..Gpu::default() };
+        let others: &[Mode] = match model {
+            "a30-24gb" | "a100-80gb" => &[Mode::Whole, Mode::Mig, Mode::Mps],
+            "rtx-pro-6000-96gb" => &[Mode::Mig, Mode::VgpuMig, Mode::Whole],
+            "a2" | "a10" => &[Mode::Vgpu, Mode::VgpuMixed],
+            _ => &[Mode::Whole],
+        };
+        // A bit for each.
+        let modes = others.iter().zip(0..).filter(|(_, bit)| self.health >> bit & 1 != 0).map(|(mode, _)| *mode);
+        let mut gpu = Gpu { model: model.into(), mode, modes: modes.collect(), health, sharing, ..Gpu::default() };
         let profiles = CATALOG.find(model).map(|m| m.profiles.as_slice()).unwrap_or_default();
         if mode == Mode::Mig {
             for (profile, start, is_idle) in

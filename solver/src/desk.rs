@@ -1,9 +1,8 @@
 //! A copy of the ledger to try seats on.
 
 use slicewise_core::decision::{Decision, Verdict};
-use slicewise_core::fleet::Placement;
-use slicewise_core::ledger::{Ledger, PartRecord};
-use slicewise_core::place::{Budget, Policy, Search, Seat, Term, View, decide};
+use slicewise_core::ledger::Ledger;
+use slicewise_core::place::{Budget, Policy, Search, Seat, Term, View, decide, placements, seats, switched};
 use slicewise_core::workload::{Resolved, Workload};
 
 use crate::demand::Batch;
@@ -113,7 +112,9 @@ impl<'a> Desk<'a> {
         if decision.verdict != Verdict::Admit {
             return 0;
         }
-        let Some(seats) = read(&self.ledger, &decision.placements) else { return 0 };
+        let changes = self.ledger.read_changes(&decision.mode_changes);
+        let seats = changes.and_then(|changes| seats(&self.ledger, &decision.placements, &changes));
+        let Ok(seats) = seats else { return 0 };
         let found = seats.len();
         if self.commit(request, seats) { found } else { 0 }
     }
@@ -136,9 +137,11 @@ impl<'a> Desk<'a> {
             proved: false,
             proof: None,
             reasons: Vec::new(),
-            placements: write(&self.ledger, workload, &seats),
+            placements: placements(&self.ledger, workload, &seats),
             steps: Vec::new(),
             moves: Vec::new(),
+            // A GPU may have been changed by seats that were withdrawn: the mode stays.
+            mode_changes: self.ledger.changes(&switched(&self.ledger, seats.iter().flat_map(|s| &s.takes))),
         };
         if self.ledger.commit(&part, &decision).is_err() {
             return false;
@@ -156,35 +159,4 @@ impl<'a> Desk<'a> {
         }
         self.seats.get_mut(request).map(std::mem::take).unwrap_or_default()
     }
-}
-
-/// Seats of a request as documents say them.
-pub fn write(ledger: &Ledger, workload: &Workload, seats: &[Seat]) -> Vec<Placement> {
-    let mut placements = Vec::with_capacity(seats.len());
-    for (member, seat) in seats.iter().enumerate() {
-        let (member, alternative) = (member as u32, seat.alternative);
-        let mps_priority = workload.mps_priority(alternative);
-        let part = |on| PartRecord { member, alternative, mps_priority, node: seat.node, on };
-        if seat.takes.is_empty() {
-            placements.push(ledger.placement(&part(None)));
-        }
-        placements.extend(seat.takes.iter().map(|take| ledger.placement(&part(Some(*take)))));
-    }
-    placements
-}
-
-/// Seats from a decision's placements.
-fn read(ledger: &Ledger, placements: &[Placement]) -> Option<Vec<Seat>> {
-    let mut seats: Vec<(u32, Seat)> = Vec::new();
-    for placement in placements {
-        let part = ledger.part_of(placement).ok()?;
-        match seats.last_mut() {
-            Some((member, seat)) if *member == part.member => seat.takes.extend(part.on),
-            _ => {
-                let takes = part.on.into_iter().collect();
-                seats.push((part.member, Seat { alternative: part.alternative, node: part.node, takes }));
-            }
-        }
-    }
-    Some(seats.into_iter().map(|(_, seat)| seat).collect())
 }

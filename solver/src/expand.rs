@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use slicewise_core::ids::{GpuId, IdVec, NodeId, SpecId};
 use slicewise_core::ledger::{Ledger, StateKey};
-use slicewise_core::place::Seat;
+use slicewise_core::place::{Piece, Seat};
 use slicewise_core::space::{DeviceAsk, Space, SpaceState, Take};
 use slicewise_core::workload::Workload;
 
@@ -18,7 +18,7 @@ use crate::round::Packing;
 /// refused.
 pub type Seats = Vec<Vec<Seat>>;
 
-type Places = IdVec<SlotId, VecDeque<(GpuId, Take)>>;
+type Places = IdVec<SlotId, VecDeque<Piece>>;
 
 /// Spreads a packing over the GPUs. `None` if a pattern turns out not to fit, which would
 /// be a fault of this crate.
@@ -43,8 +43,8 @@ fn places(ledger: &Ledger, master: &Master<'_>, packing: &Packing) -> Option<Pla
     order.sort_by_key(|room| (master.rooms.rooms[*room].unused, *room));
     for room in order {
         let record = &master.rooms.rooms[room];
-        let mut gpus =
-            if record.unused { by_node(ledger, &record.gpus, &open) } else { record.gpus.clone() }.into_iter();
+        let gpus = if record.unused { by_node(ledger, &record.gpus, &open) } else { record.gpus.clone() };
+        let mut patterns: Vec<(SpecId, Pattern)> = Vec::new();
         for column in &columns[room] {
             let pattern = &master.pool[*column].1;
             for _ in 0..packing.copies[*column] {
@@ -53,19 +53,47 @@ fn places(ledger: &Ledger, master: &Master<'_>, packing: &Packing) -> Option<Pla
                     .map(|(slot, n)| (*slot, u32::try_from(needed[*slot]).unwrap_or(u32::MAX).min(*n)))
                     .filter(|(_, n)| *n > 0)
                     .collect();
-                if used.is_empty() {
-                    continue;
-                }
-                let gpu = gpus.next()?;
-                open.insert(ledger.gpus()[gpu].node);
+                let Some((slot, _)) = used.first() else { continue };
                 used.iter().for_each(|(slot, n)| needed[*slot] -= u64::from(*n));
-                for (slot, take) in arranger.arrange(gpu, used)? {
-                    places[*slot].push_back((gpu, *take));
-                }
+                patterns.push((master.batch.slots[*slot].spec, used));
+            }
+        }
+        for (gpu, (spec, used)) in with_fewest_changes(ledger, gpus, patterns)? {
+            open.insert(ledger.gpus()[gpu].node);
+            for (slot, take) in arranger.arrange(gpu, spec, used)? {
+                places[*slot].push_back(Piece { gpu, spec, take: *take });
             }
         }
     }
     Some(places)
+}
+
+/// A GPU for each pattern, in order: one that is of the pattern's kind while there is one, so
+/// that as few as can be change their mode. `None` if there are too few.
+fn with_fewest_changes<T>(
+    ledger: &Ledger,
+    gpus: Vec<GpuId>,
+    patterns: Vec<(SpecId, T)>,
+) -> Option<Vec<(GpuId, (SpecId, T))>> {
+    if !ledger.has_modes() {
+        return (patterns.len() <= gpus.len()).then(|| gpus.into_iter().zip(patterns).collect());
+    }
+    let mut by_kind: BTreeMap<SpecId, VecDeque<GpuId>> = BTreeMap::new();
+    gpus.iter().for_each(|gpu| by_kind.entry(ledger.gpus()[*gpu].spec).or_default().push_back(*gpu));
+    let mut found = Vec::new();
+    let mut others = Vec::new();
+    for (spec, pattern) in patterns {
+        match by_kind.get_mut(&spec).and_then(VecDeque::pop_front) {
+            Some(gpu) => found.push((gpu, (spec, pattern))),
+            None => others.push((spec, pattern)),
+        }
+    }
+    let left: BTreeSet<GpuId> = by_kind.into_values().flatten().collect();
+    let mut left = gpus.into_iter().filter(|gpu| left.contains(gpu));
+    for pattern in others {
+        found.push((left.next()?, pattern));
+    }
+    Some(found)
 }
 
 /// Unused GPUs so that few nodes are opened: those of open nodes, then node by node, the
@@ -95,10 +123,12 @@ struct Arranger<'a> {
 }
 
 impl Arranger<'_> {
-    fn arrange(&mut self, gpu: GpuId, pattern: Pattern) -> Option<&Arranged> {
+    /// Starts on a GPU that is or is given this kind.
+    fn arrange(&mut self, gpu: GpuId, spec: SpecId, pattern: Pattern) -> Option<&Arranged> {
         let record = &self.ledger.gpus()[gpu];
         let (ledger, master) = (self.ledger, self.master);
-        let key = (record.spec, record.state, pattern);
+        let state = if record.spec == spec { record.state } else { ledger.specs()[spec].empty() };
+        let key = (spec, state, pattern);
         let entry = self.memo.entry(key).or_insert_with_key(|(spec, state, pattern)| {
             let kind = &ledger.specs()[*spec];
             let asks: Vec<(SlotId, DeviceAsk)> = pattern
@@ -169,7 +199,7 @@ fn members(
     workloads: &[Workload],
 ) -> Option<Seats> {
     let batch = master.batch;
-    let mut queues: IdVec<PartId, VecDeque<(GpuId, Take)>> = batch.parts.iter().map(|_| VecDeque::new()).collect();
+    let mut queues: IdVec<PartId, VecDeque<Piece>> = batch.parts.iter().map(|_| VecDeque::new()).collect();
     for (part, slot, n) in &packing.flows {
         for _ in 0..*n {
             // Flows may exceed what members take; places may then run out.
@@ -198,7 +228,7 @@ fn members(
                         takes.push(queues[*part].pop_front()?);
                     }
                 }
-                let node = takes.first().map(|(gpu, _)| ledger.gpus()[*gpu].node)?;
+                let node = takes.first().map(|piece: &Piece| ledger.gpus()[piece.gpu].node)?;
                 seats.get_mut(*request)?.push(Seat { alternative: position as u32, node, takes });
             }
         }

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use slicewise_core::ids::{GpuId, NodeId};
+use slicewise_core::ids::{GpuId, NodeId, SpecId};
 use slicewise_core::ledger::Ledger;
-use slicewise_core::place::{NodeRules, NodeUse, Search, Seat, View};
+use slicewise_core::place::{NodeRules, NodeUse, Piece, Search, Seat, View};
 use slicewise_core::plan::Objective;
 use slicewise_core::space::{DeviceAsk, Space, SpaceState, Take};
 use slicewise_core::workload::{MemberAsk, Resolved, Spread, Workload};
@@ -114,6 +114,7 @@ fn bundles<'a>(frame: Frame<'a>, tasks: &[Task]) -> Vec<Bundle<'a>> {
 fn places_of(frame: Frame<'_>, bundle: &Bundle<'_>, nodes: &BTreeSet<NodeId>) -> Option<Vec<Seat>> {
     let ledger = frame.ledger;
     let rules = NodeRules::of(bundle.workload);
+    let view = View::new(ledger);
     let mut seats = Vec::new();
     for (alternative, asked) in bundle.resolved.alternatives.iter().enumerate() {
         if asked
@@ -123,24 +124,28 @@ fn places_of(frame: Frame<'_>, bundle: &Bundle<'_>, nodes: &BTreeSet<NodeId>) ->
             || ledger.specs().is_empty()
         {
             let search = Search::new(ledger, bundle.workload, bundle.resolved);
-            let found = search.all(&View::new(ledger), alternative, &[], &mut 0);
+            let found = search.all(&view, alternative, &[], &mut 0);
             seats.extend(found.ranked.into_iter().map(|r| r.seat).filter(|seat| nodes.contains(&seat.node)));
             continue;
         }
         for node in nodes.iter().filter(|n| rules.failure(ledger, **n, NodeUse::default()).is_none()) {
             for gpu in ledger.nodes()[*node].gpus().filter(|g| ledger.accepts(*g)) {
-                let Ok(MemberAsk::One(asks)) = bundle.resolved.on(alternative, ledger.gpus()[gpu].spec) else {
-                    continue;
-                };
-                let (space, state) = (ledger.spec(gpu).space(), ledger.state(gpu));
-                for ask in asks {
-                    if matches!(ask, DeviceAsk::Compute(..)) {
-                        return None;
+                let keep_idle = bundle.workload.keep_idle;
+                let own = std::iter::once(ledger.gpus()[gpu].spec);
+                for spec in own.chain(ledger.spec(gpu).siblings().iter().copied()) {
+                    let Ok(MemberAsk::One(asks)) = bundle.resolved.on(alternative, spec) else { continue };
+                    let Some(state) = view.state_in(gpu, spec, keep_idle) else { continue };
+                    let space = ledger.specs()[spec].space();
+                    for ask in asks {
+                        if matches!(ask, DeviceAsk::Compute(..)) {
+                            return None;
+                        }
+                        let takes = space.options(&state, *ask).into_iter();
+                        let takes = takes.filter(|t| !keep_idle || keeps_idle(space, &state, *t));
+                        let pieces = takes.map(|take| Piece { gpu, spec, take });
+                        let seat = |p| Seat { alternative: alternative as u32, node: *node, takes: vec![p] };
+                        seats.extend(pieces.map(seat));
                     }
-                    let takes = space.options(&state, *ask).into_iter();
-                    let takes = takes.filter(|t| !bundle.workload.keep_idle || keeps_idle(space, &state, *t));
-                    let seat = |take| Seat { alternative: alternative as u32, node: *node, takes: vec![(gpu, take)] };
-                    seats.extend(takes.map(seat));
                 }
             }
         }
@@ -168,7 +173,7 @@ type Terms = Vec<(usize, i64)>;
 impl Model<'_> {
     fn build(&mut self) -> Option<()> {
         let ledger = self.frame.ledger;
-        let gpus: BTreeSet<GpuId> = self.places.iter().flat_map(|(_, s)| s.takes.iter().map(|(g, _)| *g)).collect();
+        let gpus: BTreeSet<GpuId> = self.places.iter().flat_map(|(_, s)| s.takes.iter().map(|p| p.gpu)).collect();
         let unused = |gpu: &GpuId| ledger.spec(*gpu).space().is_unused(&ledger.state(*gpu));
         // One member more is worth more than all GPUs saved.
         let weight = gpus.iter().filter(|g| unused(g)).count() as i64 + 1;
@@ -211,40 +216,62 @@ impl Model<'_> {
 
     fn rows_of_gpus(&mut self, gpus: &BTreeSet<GpuId>, unused: impl Fn(&GpuId) -> bool) -> Option<()> {
         for gpu in gpus {
-            let ledger = self.frame.ledger;
-            let spec = ledger.spec(*gpu);
-            let capacity = Capacity::of(spec, &ledger.state(*gpu))?;
-            let mut uses: BTreeMap<Use, Terms> = BTreeMap::new();
-            let mut whoever: Vec<usize> = Vec::new();
+            let mut users: BTreeMap<SpecId, Vec<usize>> = BTreeMap::new();
             for (column, (_, seat)) in self.places.iter().enumerate() {
-                let mut own: BTreeMap<Use, i64> = BTreeMap::new();
-                for (_, take) in seat.takes.iter().filter(|(g, _)| g == gpu) {
-                    capacity.uses(*take, |what, n| *own.entry(what).or_default() += n);
-                }
-                if !own.is_empty() {
-                    whoever.push(column);
-                }
-                own.into_iter().for_each(|(what, n)| uses.entry(what).or_default().push((column, n)));
-            }
-            let mut kinds = Vec::new();
-            for (what, mut terms) in uses {
-                let left = capacity.left(what);
-                if let Use::Share(_) = what {
-                    // Shares of one type at a time.
-                    let kind = self.binary(0);
-                    kinds.push((kind, 1));
-                    terms.push((kind, -left));
-                    self.program.row(terms, Sense::Le, 0);
-                } else if terms.iter().map(|(_, n)| n).sum::<i64>() > left {
-                    self.program.row(terms, Sense::Le, left);
+                if let Some(piece) = seat.takes.iter().find(|p| p.gpu == *gpu) {
+                    users.entry(piece.spec).or_default().push(column);
                 }
             }
-            self.program.row(kinds, Sense::Le, 1);
+            for (spec, columns) in &users {
+                self.rows_of_capacity(*gpu, *spec, columns)?;
+            }
+            if users.len() > 1 {
+                // One mode for all that is on it.
+                let mut modes = Terms::new();
+                for columns in users.values() {
+                    let mode = self.binary(0);
+                    modes.push((mode, 1));
+                    columns.iter().for_each(|c| self.program.row(vec![(*c, 1), (mode, -1)], Sense::Le, 0));
+                }
+                self.program.row(modes, Sense::Le, 1);
+            }
             if unused(gpu) {
                 let opened = self.binary(-1);
-                whoever.into_iter().for_each(|c| self.program.row(vec![(c, 1), (opened, -1)], Sense::Le, 0));
+                let whoever = users.into_values().flatten();
+                whoever.for_each(|c| self.program.row(vec![(c, 1), (opened, -1)], Sense::Le, 0));
             }
         }
+        Some(())
+    }
+
+    /// What a GPU has left when it is of this kind, for the places that need it to be.
+    fn rows_of_capacity(&mut self, gpu: GpuId, spec: SpecId, columns: &[usize]) -> Option<()> {
+        let ledger = self.frame.ledger;
+        let view = View::new(ledger);
+        let capacity = Capacity::of(&ledger.specs()[spec], &*view.state_in(gpu, spec, false)?)?;
+        let mut uses: BTreeMap<Use, Terms> = BTreeMap::new();
+        for column in columns {
+            let (_, seat) = self.places.get(*column)?;
+            let mut own: BTreeMap<Use, i64> = BTreeMap::new();
+            for piece in seat.takes.iter().filter(|p| p.gpu == gpu) {
+                capacity.uses(piece.take, |what, n| *own.entry(what).or_default() += n);
+            }
+            own.into_iter().for_each(|(what, n)| uses.entry(what).or_default().push((*column, n)));
+        }
+        let mut kinds = Vec::new();
+        for (what, mut terms) in uses {
+            let left = capacity.left(what);
+            if let Use::Share(_) = what {
+                // Shares of one type at a time.
+                let kind = self.binary(0);
+                kinds.push((kind, 1));
+                terms.push((kind, -left));
+                self.program.row(terms, Sense::Le, 0);
+            } else if terms.iter().map(|(_, n)| n).sum::<i64>() > left {
+                self.program.row(terms, Sense::Le, left);
+            }
+        }
+        self.program.row(kinds, Sense::Le, 1);
         Some(())
     }
 
@@ -307,7 +334,7 @@ impl Model<'_> {
             None => {}
             Some(Spread::DistinctGpus) => {
                 let gpus =
-                    |seat: &Seat| seat.takes.iter().map(|(g, _)| *g).collect::<BTreeSet<_>>().into_iter().collect();
+                    |seat: &Seat| seat.takes.iter().map(|p| p.gpu).collect::<BTreeSet<_>>().into_iter().collect();
                 self.at_most_one(self.grouped(position, gpus));
             }
             Some(Spread::DistinctNodes) => self.at_most_one(self.grouped(position, |s| vec![s.node])),

@@ -6,14 +6,13 @@ use std::collections::BTreeSet;
 use slicewise_core::fleet::Lease;
 use slicewise_core::ids::{GpuId, NodeId};
 use slicewise_core::ledger::Ledger;
-use slicewise_core::place::Seat;
+use slicewise_core::place::{Seat, placements, switched};
 use slicewise_core::plan::{BoundOf, BoundSource, Certificate, Method, Objective, Plan, Price, Refusal};
 use slicewise_core::space::PPM;
 use slicewise_core::workload::Workload;
 
 use crate::bound::Priced;
 use crate::demand::Batch;
-use crate::desk::write;
 use crate::expand::Seats;
 
 /// The order of plans: by the objective, GPUs opened, value, nodes opened.
@@ -44,7 +43,7 @@ impl Score {
             score.admitted += members;
             score.value = score.value.saturating_add(members.saturating_mul(request.value));
             nodes.extend(seats.iter().map(|s| s.node));
-            gpus.extend(seats.iter().flat_map(|s| &s.takes).map(|(gpu, _)| *gpu));
+            gpus.extend(seats.iter().flat_map(|s| &s.takes).map(|piece| piece.gpu));
         }
         score.gpus_used = gpus.len() as u64;
         let unused = |gpu: &GpuId| ledger.spec(*gpu).space().is_unused(&ledger.state(*gpu));
@@ -113,6 +112,7 @@ pub fn plan(
         bound_source: proof.source,
         certificate: proof.priced.map(|p| certificate(batch, p)),
         leases,
+        mode_changes: ledger.changes(&switched(ledger, seats.iter().flatten().flat_map(|seat| &seat.takes))),
         refusals,
         budget_exhausted: false,
     }
@@ -188,6 +188,6 @@ fn lease(ledger: &Ledger, workload: &Workload, seats: &[Seat]) -> Lease {
         nodes: workload.nodes.clone(),
         cpu_milli: workload.cpu_milli,
         memory_mib: workload.memory_mib,
-        placements: write(ledger, workload, seats),
+        placements: placements(ledger, workload, seats),
     }
 }

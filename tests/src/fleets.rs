@@ -163,15 +163,19 @@ fn gpu(dice: &mut Dice, kind: usize, position: usize) -> Gpu {
         15 => ("a2", Mode::VgpuMixed),
         old => MIG_AND_WHOLE[old],
     };
+    // Few: every mode of every GPU is tried.
+    let modes = if dice.once_in(4) { other_modes(dice, model) } else { Vec::new() };
+    let may_be = |other| mode == other || modes.contains(&other);
     let sharing = Sharing {
-        replicas: (mode == Mode::TimeSlicing).then_some(3),
-        static_chunks: (mode == Mode::Mps && kind.is_multiple_of(3)).then_some(7),
+        replicas: may_be(Mode::TimeSlicing).then_some(3),
+        static_chunks: (may_be(Mode::Mps) && kind.is_multiple_of(3)).then_some(7),
         virtual_functions: (mode == Mode::VgpuMixed && kind.is_multiple_of(3)).then_some(2),
         ..Sharing::default()
     };
     Gpu {
         model: model.into(),
         mode,
+        modes,
         sharing,
         health: if dice.once_in(14) { Health::Degraded } else { Health::Healthy },
         cordoned: dice.once_in(14),
@@ -180,6 +184,18 @@ fn gpu(dice: &mut Dice, kind: usize, position: usize) -> Gpu {
         uuid: dice.once_in(4).then(|| format!("GPU-{position}-{}", dice.roll(1000))),
         ..Gpu::default()
     }
+}
+
+/// Modes that an operator may allow for a GPU of the model.
+fn other_modes(dice: &mut Dice, model: &str) -> Vec<Mode> {
+    let all: &[Mode] = match model {
+        "a100-80gb" | "a30-24gb" => &[Mode::Mig, Mode::Whole, Mode::Mps, Mode::TimeSlicing],
+        "rtx-pro-6000-96gb" => &[Mode::Mig, Mode::VgpuMig, Mode::Whole],
+        "shared-48gb" => &[Mode::Shares, Mode::Whole],
+        "mi300x" => &[Mode::Partitions, Mode::Whole],
+        _ => &[Mode::Vgpu, Mode::VgpuMixed, Mode::Whole],
+    };
+    (0..=dice.roll(2)).filter_map(|_| dice.pick(all)).collect()
 }
 
 const MIG_AND_WHOLE: [(&str, Mode); 8] = [

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use slicewise_core::catalog::{Catalog, Model, Profile, ShareType};
-use slicewise_core::fleet::{Gpu, Health, LinkKind, Mode, Part, PowerCap, SpaceKind, State, Usage};
+use slicewise_core::fleet::{Gpu, Health, LinkKind, Mode, Node, Part, PowerCap, SpaceKind, State, Usage};
 use slicewise_core::workload::{
     Ask, Fraction, GpuLink, InstancesOn, MpsShare, Requirement, Spread, WholeGpus, Workload,
 };
@@ -47,6 +47,8 @@ pub struct Device {
     pub fractions: Vec<(u32, u64, usize)>,
     /// Milliwatts idle, active, full and at most, where the document gives them.
     pub draws: Option<[u64; 4]>,
+    /// The GPU with nothing on it, in each mode that it may be in.
+    pub modes: Vec<Device>,
 }
 
 /// The mark of a GPU that is taken whole.
@@ -122,6 +124,48 @@ impl Device {
             compute.max_instances.is_none_or(|max| count <= usize::from(max))
         });
         disjoint && maxima
+    }
+
+    /// One GPU of a document in a mode, with nothing on it.
+    fn empty(catalog: &Catalog, position: usize, node: &Node, (index, gpu): (usize, &Gpu), mode: Mode) -> Self {
+        let modes = gpu.modes.iter().copied().chain([gpu.mode]).collect();
+        let offer = catalog.offer(&Gpu { mode, modes, ..gpu.clone() }).unwrap();
+        let clients = if gpu.sharing.cuda.as_deref() == Some("13.1") { 60 } else { 48 };
+        let amounts = match mode {
+            Mode::Mps => (gpu.sharing.static_chunks.map_or(1000, u32::from), clients),
+            _ => (1000, 60_000),
+        };
+        Self {
+            node: position,
+            index: index as u32,
+            mode,
+            driver: gpu.driver.as_ref().map(|d| d.split('.').next().unwrap().parse().unwrap()),
+            closed: gpu.cordoned || node.cordoned || gpu.health != Health::Healthy,
+            numa: gpu.numa_node,
+            busy: Vec::new(),
+            shared: Vec::new(),
+            idle: Vec::new(),
+            shares: Vec::new(),
+            fractions: Vec::new(),
+            draws: draws(gpu),
+            types: offer.shares.clone(),
+            most: offer.max_instances,
+            amounts,
+            model: offer.model.clone(),
+            modes: Vec::new(),
+        }
+    }
+
+    fn is_unused(&self) -> bool {
+        self.used().is_empty() && self.shares.is_empty() && self.fractions.is_empty()
+    }
+
+    /// The GPU in each mode that it can be given, itself first.
+    fn in_every_mode(&self, keep_idle: bool) -> Vec<Self> {
+        let may = self.is_unused() && !self.closed && (!keep_idle || self.idle.is_empty());
+        let others = self.modes.iter().filter(|d| may && d.mode != self.mode);
+        let modes = self.modes.clone();
+        std::iter::once(self.clone()).chain(others.map(|d| Self { modes: modes.clone(), ..d.clone() })).collect()
     }
 
     fn used(&self) -> Vec<At> {
@@ -299,36 +343,17 @@ impl<'a> World<'a> {
             Self { state, devices: Vec::new(), cpu: vec![0; state.nodes.len()], memory: vec![0; state.nodes.len()] };
         for (n, node) in state.nodes.iter().enumerate() {
             for (i, gpu) in node.gpus.iter().enumerate() {
-                let offer = catalog.offer(gpu).unwrap();
-                let model = offer.model.clone();
-                let clients = if gpu.sharing.cuda.as_deref() == Some("13.1") { 60 } else { 48 };
-                let amounts = match gpu.mode {
-                    Mode::Mps => (gpu.sharing.static_chunks.map_or(1000, u32::from), clients),
-                    _ => (1000, 60_000),
-                };
-                let at = |p: &str, start| (model.profiles.iter().position(|q| q.name == p).unwrap(), start);
-                let of = |usage| {
+                let empty = |mode| Device::empty(&catalog, n, node, (i, gpu), mode);
+                let mut device = empty(gpu.mode);
+                let at = |p: &str, start| (device.model.profiles.iter().position(|q| q.name == p).unwrap(), start);
+                let of = |usage| -> Vec<At> {
                     let own = gpu.instances.iter().filter(move |i| i.usage == usage);
                     own.map(|i| at(&i.profile, i.start)).collect()
                 };
-                world.devices.push(Device {
-                    node: n,
-                    index: i as u32,
-                    mode: gpu.mode,
-                    driver: gpu.driver.as_ref().map(|d| d.split('.').next().unwrap().parse().unwrap()),
-                    closed: gpu.cordoned || node.cordoned || gpu.health != Health::Healthy,
-                    numa: gpu.numa_node,
-                    busy: of(Usage::Busy),
-                    shared: Vec::new(),
-                    idle: of(Usage::Idle),
-                    shares: Vec::new(),
-                    fractions: Vec::new(),
-                    draws: draws(gpu),
-                    types: offer.shares.clone(),
-                    most: offer.max_instances,
-                    amounts,
-                    model,
-                });
+                (device.busy, device.idle) = (of(Usage::Busy), of(Usage::Idle));
+                let modes = Mode::ALL.into_iter().filter(|m| *m == gpu.mode || gpu.modes.contains(m));
+                device.modes = modes.map(empty).collect();
+                world.devices.push(device);
             }
         }
         for lease in &state.leases {
@@ -359,18 +384,18 @@ impl<'a> World<'a> {
 
     /// Whether there is a place for all members without touching anybody.
     pub fn has_place(&self, workload: &Workload) -> bool {
-        self.clone().seat(workload, &mut Vec::new())
+        self.seat(workload, &mut Vec::new())
     }
 
     /// The most value that any choice of these requests of one member each can have, each
     /// with its value.
-    pub fn most_value(&mut self, requests: &[(Workload, u64)]) -> u64 {
+    pub fn most_value(&self, requests: &[(Workload, u64)]) -> u64 {
         let mut best = 0;
         self.choose(requests, 0, &mut best);
         best
     }
 
-    fn choose(&mut self, requests: &[(Workload, u64)], value: u64, best: &mut u64) {
+    fn choose(&self, requests: &[(Workload, u64)], value: u64, best: &mut u64) {
         *best = value.max(*best);
         let Some(((workload, worth), rest)) = requests.split_first() else { return };
         let most: u64 = requests.iter().map(|(_, worth)| worth).sum();
@@ -381,25 +406,16 @@ impl<'a> World<'a> {
             if !self.admits(workload, node) {
                 continue;
             }
-            for ask in workload.alternatives() {
-                for bits in self.ways(workload, node, &ask) {
-                    let before = self.clone();
-                    for (gpu, bit) in &bits {
-                        self.devices[*gpu].put(*bit);
-                    }
-                    self.cpu[node] += workload.cpu_milli;
-                    self.memory[node] += workload.memory_mib;
-                    if self.is_within_caps() {
-                        self.choose(rest, value + worth, best);
-                    }
-                    *self = before;
+            for next in self.with_member(workload, node) {
+                if next.0.is_within_caps() {
+                    next.0.choose(rest, value + worth, best);
                 }
             }
         }
         self.choose(rest, value, best);
     }
 
-    fn seat(&mut self, workload: &Workload, seated: &mut Vec<(usize, Vec<usize>)>) -> bool {
+    fn seat(&self, workload: &Workload, seated: &mut Vec<(usize, Vec<usize>)>) -> bool {
         if seated.len() == workload.count as usize {
             return true;
         }
@@ -407,25 +423,15 @@ impl<'a> World<'a> {
             if !self.admits(workload, node) {
                 continue;
             }
-            for ask in workload.alternatives() {
-                for bits in self.ways(workload, node, &ask) {
-                    let gpus: Vec<usize> = bits.iter().map(|(gpu, _)| *gpu).collect();
-                    if !seated.iter().all(|other| self.may_lie(workload.members, &(node, gpus.clone()), other)) {
-                        continue;
-                    }
-                    let before = self.clone();
-                    for (gpu, bit) in &bits {
-                        self.devices[*gpu].put(*bit);
-                    }
-                    self.cpu[node] += workload.cpu_milli;
-                    self.memory[node] += workload.memory_mib;
-                    seated.push((node, gpus));
-                    if self.is_within_caps() && self.seat(workload, seated) {
-                        return true;
-                    }
-                    seated.pop();
-                    *self = before;
+            for (next, gpus) in self.with_member(workload, node) {
+                if !seated.iter().all(|other| self.may_lie(workload.members, &(node, gpus.clone()), other)) {
+                    continue;
                 }
+                seated.push((node, gpus));
+                if next.is_within_caps() && next.seat(workload, seated) {
+                    return true;
+                }
+                seated.pop();
             }
         }
         false
@@ -453,6 +459,38 @@ impl<'a> World<'a> {
         };
         nodes.clone().all(|(i, n)| self.draw(i) <= most(n.power_cap))
             && self.state.racks.iter().all(|r| in_rack(&r.name) <= most(r.power_cap))
+    }
+
+    /// The world with one member on a node, in every mode that its GPUs can be given and in
+    /// every way, with the GPUs that the member has.
+    fn with_member<'b>(
+        &'b self,
+        workload: &'b Workload,
+        node: usize,
+    ) -> impl Iterator<Item = (World<'a>, Vec<usize>)> + use<'a, 'b> {
+        let mut worlds = vec![self.clone()];
+        for gpu in (0..self.devices.len()).filter(|g| self.devices[*g].node == node) {
+            let turned = |world: Self| {
+                let devices = world.devices[gpu].in_every_mode(workload.keep_idle).into_iter();
+                devices.map(move |device| {
+                    let mut world = world.clone();
+                    world.devices[gpu] = device;
+                    world
+                })
+            };
+            worlds = worlds.into_iter().flat_map(turned).collect();
+        }
+        worlds.into_iter().flat_map(move |world| {
+            let asks = workload.alternatives().into_iter();
+            let ways: Vec<_> = asks.flat_map(|ask| world.ways(workload, node, &ask)).collect();
+            ways.into_iter().map(move |bits| {
+                let mut next = world.clone();
+                bits.iter().for_each(|(gpu, bit)| next.devices[*gpu].put(*bit));
+                next.cpu[node] += workload.cpu_milli;
+                next.memory[node] += workload.memory_mib;
+                (next, bits.into_iter().map(|(gpu, _)| gpu).collect())
+            })
+        })
     }
 
     fn admits(&self, workload: &Workload, node: usize) -> bool {

@@ -92,6 +92,28 @@ fn mutations(decision: &Decision) -> Vec<(&'static str, Decision)> {
         push("disturbs", &|d| d.steps[i].disturbs.push("somebody".into()));
         push("step on another GPU", &|d| d.steps[i].gpu += 50);
     }
+    for i in 0..decision.mode_changes.len() {
+        push("a change of mode less", &|d| {
+            d.mode_changes.remove(i);
+        });
+        push("a change of mode twice", &|d| d.mode_changes.push(d.mode_changes[i].clone()));
+        push("a change from another mode", &|d| d.mode_changes[i].from = d.mode_changes[i].to);
+        push("a change to another mode", &|d| d.mode_changes[i].to = d.mode_changes[i].from);
+        push("a change of another GPU", &|d| d.mode_changes[i].gpu += 50);
+        push("steps to another mode", &|d| {
+            for step in &mut d.steps {
+                if let Action::SetMode { from, to } = &mut step.action {
+                    std::mem::swap(from, to);
+                }
+            }
+        });
+        push("the change of mode last", &|d| {
+            let (set, mut rest): (Vec<_>, Vec<_>) =
+                d.steps.drain(..).partition(|s| matches!(s.action, Action::SetMode { .. }));
+            rest.extend(set);
+            d.steps = rest;
+        });
+    }
     let made = |d: &Decision| d.steps.iter().any(|s| !matches!(s.action, Action::Attach { .. }));
     if made(decision) && decision.steps.len() > 1 {
         push("steps in reverse", &|d| d.steps.reverse());
@@ -119,6 +141,7 @@ proptest! {
                 proof: Some(Proof::ExhaustedSearch),
                 placements: Vec::new(),
                 steps: Vec::new(),
+                mode_changes: Vec::new(),
                 ..decision
             };
             let checked = check(&state, &workload, &refusal);
@@ -268,6 +291,7 @@ fn plan_of(state: &State, workloads: &[Workload], of: BoundOf, prices: &[(&str, 
         bound_source: BoundSource::Prices,
         certificate: Some(certificate),
         leases,
+        mode_changes: Vec::new(),
         refusals,
         budget_exhausted: false,
     }

@@ -22,7 +22,7 @@ pub fn fleet(ledger: &Ledger) -> String {
         .iter()
         .map(|(id, gpu)| {
             let node = &ledger.nodes()[gpu.node].name;
-            let name = format!("{node} GPU{} {}", gpu.index, ledger.spec(id).model().id);
+            let name = format!("{node} GPU{} {}", gpu.index, kind(ledger, id));
             (name, row(ledger, id))
         })
         .collect();
@@ -35,15 +35,15 @@ pub fn fleet(ledger: &Ledger) -> String {
         return text;
     }
     let mut alike: BTreeMap<(String, String), u64> = BTreeMap::new();
-    for (id, gpu) in ledger.gpus().iter() {
+    for id in ledger.gpus().ids() {
         let anonymous = shape(ledger, id);
-        *alike.entry((ledger.specs()[gpu.spec].model().id.clone(), anonymous)).or_default() += 1;
+        *alike.entry((kind(ledger, id), anonymous)).or_default() += 1;
     }
     let mut rows: Vec<((String, String), u64)> = alike.into_iter().collect();
     rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let left_out: u64 = rows.iter().skip(DRAWN_MAX).map(|(_, count)| count).sum();
-    for ((model, shape), count) in rows.into_iter().take(DRAWN_MAX) {
-        let _ = writeln!(text, "{count:>7} × {model}  {shape}");
+    for ((kind, shape), count) in rows.into_iter().take(DRAWN_MAX) {
+        let _ = writeln!(text, "{count:>7} × {kind}  {shape}");
     }
     if left_out > 0 {
         let _ = writeln!(text, "{left_out:>7} × others");
@@ -55,7 +55,8 @@ pub fn fleet(ledger: &Ledger) -> String {
 pub fn difference(before: &Ledger, after: &Ledger) -> String {
     let mut text = String::new();
     let mut left_out = 0;
-    let changed = before.gpus().ids().filter(|g| row(before, *g) != row(after, *g));
+    let look = |ledger: &Ledger, gpu| (ledger.spec(gpu).mode(), row(ledger, gpu));
+    let changed = before.gpus().ids().filter(|g| look(before, *g) != look(after, *g));
     for (drawn, gpu) in changed.enumerate() {
         if drawn >= DRAWN_MAX {
             left_out += 1;
@@ -63,7 +64,8 @@ pub fn difference(before: &Ledger, after: &Ledger) -> String {
         }
         let record = &before.gpus()[gpu];
         let node = &before.nodes()[record.node].name;
-        let _ = writeln!(text, "{node} GPU{} {}", record.index, before.spec(gpu).model().id);
+        let _ =
+            writeln!(text, "{node} GPU{} {}{}", record.index, before.spec(gpu).model().id, modes(before, after, gpu));
         let _ = writeln!(text, "  before {}", row(before, gpu));
         let _ = writeln!(text, "  after  {}", row(after, gpu));
     }
@@ -88,6 +90,21 @@ pub fn power(before: &Ledger, after: &Ledger) -> String {
         let _ = writeln!(text, "the fleet draws {}, was {}", watts(Some(is)), watts(Some(was)));
     }
     text
+}
+
+/// The model, with its mode where that may change.
+fn kind(ledger: &Ledger, gpu: slicewise::ids::GpuId) -> String {
+    let spec = ledger.spec(gpu);
+    match spec.siblings().is_empty() {
+        true => spec.model().id.clone(),
+        false => format!("{} ({})", spec.model().id, spec.mode().name()),
+    }
+}
+
+/// The modes before and after where they differ.
+fn modes(before: &Ledger, after: &Ledger, gpu: slicewise::ids::GpuId) -> String {
+    let (from, to) = (before.spec(gpu).mode(), after.spec(gpu).mode());
+    if from == to { String::new() } else { format!(" ({} → {})", from.name(), to.name()) }
 }
 
 fn row(ledger: &Ledger, gpu: slicewise::ids::GpuId) -> String {

@@ -1,7 +1,7 @@
 //! The engine as programs use it.
 
 use slicewise_core::catalog::Catalog;
-use slicewise_core::decision::{Decision, Explanation, Step};
+use slicewise_core::decision::{Decision, Explanation, ModeChange, Step};
 use slicewise_core::fleet::{Lease, State};
 use slicewise_core::ledger::{Committed, Ledger};
 use slicewise_core::place::{self, Budget, Policy};
@@ -156,24 +156,25 @@ impl Engine {
         Ok(slicewise_solver::plan_with(&self.ledger, workloads, objective, self.plan_budget, self.backend, progress)?)
     }
 
-    /// Takes the leases of a plan as they are; all or none.
+    /// Takes the changes of mode and the leases of a plan as they are; all or none.
     ///
     /// # Errors
     /// A lease that does not fit on the present state.
     pub fn adopt(&mut self, plan: &Plan) -> Result<u64, Error> {
         let mut state = self.ledger.snapshot();
         state.version += 1;
+        state.change_modes(&plan.mode_changes);
         state.leases.extend(plan.leases.iter().cloned());
         self.ledger = Ledger::new(self.ledger.catalog().clone(), self.ledger.policy().clone(), &state)?;
         Ok(self.version())
     }
 
     /// What the host has to do so that these leases, which the engine does not have, come
-    /// true.
+    /// true after these changes of mode.
     ///
     /// # Errors
-    /// A placement that names what is not there.
-    pub fn steps_for(&self, leases: &[Lease]) -> Result<Vec<Step>, Error> {
-        Ok(place::steps_for(&self.ledger, leases)?)
+    /// A placement or change of mode that names what is not there.
+    pub fn steps_for(&self, leases: &[Lease], changes: &[ModeChange]) -> Result<Vec<Step>, Error> {
+        Ok(place::steps_for(&self.ledger, leases, changes)?)
     }
 }

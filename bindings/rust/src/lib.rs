@@ -33,7 +33,9 @@ pub use engine::{Engine, EngineBuilder};
 pub use error::Error;
 pub use serve::serve;
 pub use slicewise_core::catalog::{self, Catalog, Model, Profile};
-pub use slicewise_core::decision::{Action, Decision, Explanation, Move, Proof, Reason, Remedy, Site, Step, Verdict};
+pub use slicewise_core::decision::{
+    Action, Decision, Explanation, ModeChange, Move, Proof, Reason, Remedy, Site, Step, Verdict,
+};
 pub use slicewise_core::error::{Fault, InputError};
 pub use slicewise_core::fleet;
 pub use slicewise_core::fleet::{Gpu, Lease, Node, Part, Placement, State};

@@ -76,8 +76,10 @@ impl Catalog {
             let fault = Fault::ModeNotOffered { model: base.id.clone(), mode: gpu.mode.name().to_string() };
             return Err(InputError::new("mode", fault));
         }
-        let functions = sharing.virtual_functions;
-        if functions.is_some() && matches!(gpu.mode, Mode::VgpuMig | Mode::Mig) {
+        // A setting may be there for another mode that the GPU may be in.
+        let counted = |mode: &Mode| !matches!(mode, Mode::VgpuMig | Mode::Mig);
+        let functions = sharing.virtual_functions.filter(|_| counted(&gpu.mode));
+        if sharing.virtual_functions.is_some() && functions.is_none() && !gpu.modes.iter().any(counted) {
             let text = alloc::format!("is not counted in mode `{}`; leave it out", gpu.mode.name());
             return Err(InputError::new("sharing.virtual_functions", Fault::Invalid(text)));
         }

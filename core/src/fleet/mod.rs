@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Board, CpuPower, Model, Power, Profile};
+use crate::decision::ModeChange;
 use crate::workload::{MpsPriority, Requirement};
 
 /// A fleet and what runs on it.
@@ -36,6 +37,22 @@ pub struct State {
     /// What has been admitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<Lease>,
+}
+
+impl State {
+    /// The state with these changes of mode made. GPUs that are not there are passed over.
+    pub fn change_modes(&mut self, changes: &[ModeChange]) {
+        for change in changes {
+            let node = self.nodes.iter_mut().find(|n| n.name == change.node);
+            let gpus = node.into_iter().flat_map(|n| n.gpus.iter_mut().zip(0..));
+            let gpu = gpus.into_iter().find(|(gpu, at)| gpu.index.unwrap_or(*at) == change.gpu);
+            if let Some((gpu, _)) = gpu {
+                gpu.modes.push(gpu.mode);
+                gpu.mode = change.to;
+                gpu.instances.clear();
+            }
+        }
+    }
 }
 
 /// A rack: nodes that are fed and cooled together.
@@ -131,6 +148,10 @@ pub struct Gpu {
     /// How the GPU is shared; fixed while anything is on it.
     #[serde(default)]
     pub mode: Mode,
+    /// Modes that it may be changed to while nothing is on it; the one it is in is always
+    /// among them. Empty: it stays as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<Mode>,
     /// Health.
     #[serde(default, skip_serializing_if = "Health::is_healthy")]
     pub health: Health,
@@ -161,6 +182,18 @@ pub struct Gpu {
     /// Settings of its mode that are not the model's.
     #[serde(default, skip_serializing_if = "Sharing::is_default")]
     pub sharing: Sharing,
+}
+
+impl Gpu {
+    /// The modes that it may be in, each once and in their own order; empty where it stays
+    /// as it is.
+    pub fn modes_allowed(&self) -> Vec<Mode> {
+        let allowed = |mode: &Mode| *mode == self.mode || self.modes.contains(mode);
+        match self.modes.iter().all(|mode| *mode == self.mode) {
+            true => Vec::new(),
+            false => Mode::ALL.into_iter().filter(allowed).collect(),
+        }
+    }
 }
 
 /// How a GPU's mode is set up. Each setting belongs to the modes it names.

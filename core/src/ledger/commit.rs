@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 use thiserror::Error;
 
 use super::load::{member_nodes, start_of};
-use super::{FoundInstance, LeaseId, LeaseRecord, Ledger, PartRecord, StateKey};
+use super::{FoundInstance, LeaseId, LeaseRecord, Ledger, PartRecord, Spec, StateKey, Switched};
 use crate::decision::{Decision, Move, Verdict};
 use crate::error::{Fault, InputError};
-use crate::ids::{GpuId, NodeId, RackId};
+use crate::ids::{GpuId, NodeId, RackId, SpecId};
 use crate::place::{NodeRules, NodeUse};
 use crate::reason::Code;
 use crate::space::{DeviceAsk, Entry, Hold, Layout, SpaceState, Take};
@@ -63,11 +63,14 @@ pub struct Committed {
     pub lease: LeaseId,
     /// The version it made.
     pub version: u64,
-    /// States of the GPUs it touched, before and after.
-    gpus: BTreeMap<GpuId, (StateKey, StateKey)>,
+    /// Kinds and states of the GPUs it touched, before and after.
+    gpus: BTreeMap<GpuId, (Held, Held)>,
     found: Vec<((GpuId, u16), FoundInstance)>,
     moves: Vec<Moved>,
 }
+
+/// What a GPU is, and what is on it.
+type Held = (SpecId, StateKey);
 
 /// A part that went elsewhere.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +84,7 @@ struct Moved {
 #[derive(Default)]
 struct Transition {
     gpus: BTreeMap<GpuId, SpaceState>,
+    switched: Switched,
     nodes: BTreeMap<NodeId, NodeDelta>,
 }
 
@@ -104,14 +108,29 @@ impl Ledger {
         if self.lease_names.contains_key(&workload.name) {
             return Err(InputError::new("name", Fault::Duplicate(workload.name.clone())).into());
         }
+        if self.has_modes {
+            self.check_modes_unchanged(decision)?;
+        }
+        let switched = self.read_changes(&decision.mode_changes)?;
         let mut parts = Vec::new();
         for (i, placement) in decision.placements.iter().enumerate() {
-            parts.push(self.part_of(placement).map_err(|e| e.within(&alloc::format!("placements[{i}]")))?);
+            let part = self.part_after(placement, &switched);
+            parts.push(part.map_err(|e| e.within(&alloc::format!("placements[{i}]")))?);
         }
         let moves = decision.moves.iter().map(|m| self.load_move(m)).collect::<Result<Vec<Moved>, CommitError>>()?;
         self.check_unchanged(workload, decision.version, &parts, &moves)?;
         let mut transition = Transition::default();
         let mut found = Vec::new();
+        for (gpu, spec) in switched.iter() {
+            let moves_here = moves.iter().any(|m| m.from.0 == gpu || m.to.0 == gpu);
+            if moves_here || !self.accepts(gpu) || !self.may_become(gpu, spec, false) {
+                return Err(self.conflict(decision, gpu));
+            }
+            let idle = self.found.range((gpu, 0)..=(gpu, u16::MAX));
+            found.extend(idle.map(|(key, instance)| (*key, instance.clone())));
+            transition.gpus.insert(gpu, self.specs[spec].space().empty());
+        }
+        transition.switched = switched;
         for moved in &moves {
             self.stage(&mut transition, moved.from, Self::vacate)
                 .ok_or_else(|| self.conflict(decision, moved.from.0))?;
@@ -130,9 +149,9 @@ impl Ledger {
         if let Some(what) = self.passes_cap(&transition) {
             return Err(CommitError::Conflict { what, version: decision.version, now: self.version });
         }
-        let before: Vec<(GpuId, StateKey)> = transition.gpus.keys().map(|g| (*g, self.gpus[*g].state)).collect();
+        let before: Vec<(GpuId, Held)> = transition.gpus.keys().map(|g| (*g, self.held(*g))).collect();
         self.transit(transition);
-        let gpus = before.into_iter().map(|(gpu, state)| (gpu, (state, self.gpus[gpu].state))).collect();
+        let gpus = before.into_iter().map(|(gpu, held)| (gpu, (held, self.held(gpu)))).collect();
         for (key, _) in &found {
             self.found.remove(key);
         }
@@ -163,7 +182,7 @@ impl Ledger {
             .leases
             .get(&change.lease)
             .ok_or_else(|| CommitError::UnknownLease(alloc::format!("#{}", change.lease.0)))?;
-        if let Some((gpu, _)) = change.gpus.iter().find(|(g, (_, after))| self.gpus[**g].state != *after) {
+        if let Some((gpu, _)) = change.gpus.iter().find(|(g, (_, after))| self.held(**g) != *after) {
             return Err(CommitError::UndoBlocked(self.say(*gpu)));
         }
         let gone = |m: &&Moved| m.owner.is_some_and(|(id, _)| !self.leases.get(&id).is_some_and(|l| l.has(m.to)));
@@ -171,8 +190,9 @@ impl Ledger {
             return Err(CommitError::UndoBlocked(self.say(moved.to.0)));
         }
         let mut transition = Transition::default();
-        for (gpu, (state, _)) in &change.gpus {
-            transition.gpus.insert(*gpu, self.spec(*gpu).state(*state).into_owned());
+        for (gpu, ((spec, state), _)) in &change.gpus {
+            transition.gpus.insert(*gpu, self.specs[*spec].state(*state).into_owned());
+            transition.switched.set(*gpu, Some(*spec));
         }
         for node in member_nodes(&record.parts) {
             transition.nodes.entry(node).or_default().take(record.cpu_milli, record.memory_mib);
@@ -234,6 +254,26 @@ impl Ledger {
             self.enlist(gpu);
         }
         self.version
+    }
+
+    fn held(&self, gpu: GpuId) -> Held {
+        (self.gpus[gpu].spec, self.gpus[gpu].state)
+    }
+
+    /// The kind of a GPU once the transition is made.
+    fn staged_spec(&self, transition: &Transition, gpu: GpuId) -> &Spec {
+        &self.specs[self.spec_after(gpu, &transition.switched)]
+    }
+
+    /// A GPU whose mode was changed since does not know the decision's names any more.
+    fn check_modes_unchanged(&self, decision: &Decision) -> Result<(), CommitError> {
+        let gpu = |node: &str, index: Option<u32>| self.gpu_at(self.node_named(node)?, index?);
+        let placed = decision.placements.iter().filter_map(|p| gpu(&p.node, p.gpu));
+        let changed = decision.mode_changes.iter().filter_map(|c| gpu(&c.node, Some(c.gpu)));
+        match placed.chain(changed).find(|gpu| self.gpus[*gpu].changed_at > decision.version) {
+            Some(gpu) => Err(self.conflict(decision, gpu)),
+            None => Ok(()),
+        }
     }
 
     fn say(&self, gpu: GpuId) -> String {
@@ -308,7 +348,7 @@ impl Ledger {
     fn stage_put(&self, transition: &mut Transition, gpu: GpuId, take: Take) -> Option<Vec<Entry>> {
         let now = self.state(gpu);
         let state = transition.gpus.get(&gpu).unwrap_or(&now);
-        let spec = self.spec(gpu);
+        let spec = self.staged_spec(transition, gpu);
         let (after, destroyed) = match (state, spec.grid()) {
             (SpaceState::Grid(layout), Some(grid)) => {
                 let put = grid.put(layout, take)?;
@@ -333,8 +373,8 @@ impl Ledger {
             let delta = transition.nodes.get(&node).copied().unwrap_or_default();
             let cpu = record.cpu_draw_mw(record.cpu_used.saturating_add_signed(delta.cpu_milli));
             let after = record.gpus().fold(cpu, |sum, gpu| {
-                let own =
-                    transition.gpus.get(&gpu).map_or_else(|| self.gpu_draw_mw(gpu), |s| self.spec(gpu).draw_mw(s));
+                let kind = &self.specs[self.spec_after(gpu, &transition.switched)];
+                let own = transition.gpus.get(&gpu).map_or_else(|| self.gpu_draw_mw(gpu), |s| kind.draw_mw(s));
                 sum.saturating_add(own.unwrap_or(0))
             });
             if record.power.cap_mw.is_some_and(|cap| after > cap) {
@@ -444,12 +484,12 @@ impl Ledger {
         for gpu in transition.gpus.keys() {
             nodes.entry(self.gpus[*gpu].node).or_default();
         }
-        let keys: Vec<(GpuId, StateKey)> = transition
+        let keys: Vec<(GpuId, Held)> = transition
             .gpus
             .iter()
             .map(|(gpu, state)| {
-                let spec = self.gpus[*gpu].spec;
-                (*gpu, self.specs[spec].intern(state, &self.policy.terms))
+                let spec = self.spec_after(*gpu, &transition.switched);
+                (*gpu, (spec, self.specs[spec].intern(state, &self.policy.terms)))
             })
             .collect();
         let mut touched: Vec<GpuId> = Vec::new();
@@ -462,8 +502,9 @@ impl Ledger {
             }
         }
         touched.iter().for_each(|g| self.delist(*g));
-        for (gpu, state) in keys {
+        for (gpu, (spec, state)) in keys {
             let was = self.is_wholly_free(gpu);
+            self.gpus[gpu].spec = spec;
             self.gpus[gpu].state = state;
             self.gpus[gpu].changed_at = self.version;
             let is = self.is_wholly_free(gpu);
@@ -483,18 +524,13 @@ impl Ledger {
     }
 
     /// Whether the class of every GPU of the node may change, not only of those touched.
-    fn changes_all<'a>(
-        &self,
-        node: NodeId,
-        delta: NodeDelta,
-        own: impl Iterator<Item = &'a (GpuId, StateKey)>,
-    ) -> bool {
+    fn changes_all<'a>(&self, node: NodeId, delta: NodeDelta, own: impl Iterator<Item = &'a (GpuId, Held)>) -> bool {
         let record = &self.nodes[node];
         let cpu = delta.cpu_milli != 0 && record.cpu_milli.is_some();
         let opens = record.is_open() != (record.users.saturating_add_signed(delta.users) > 0);
         let mut free_after = i64::from(record.wholly_free);
-        for (gpu, state) in own {
-            let is_free = matches!(state, StateKey::Fluid(_)) && *state == self.spec(*gpu).empty();
+        for (gpu, (spec, state)) in own {
+            let is_free = matches!(state, StateKey::Fluid(_)) && *state == self.specs[*spec].empty();
             free_after += i64::from(is_free) - i64::from(self.is_wholly_free(*gpu));
         }
         let cap = i64::from(super::PEERS_MAX);

@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 
 use super::{
     ClassIndex, FoundInstance, GpuNames, GpuRecord, LeaseId, LeaseRecord, Ledger, NodeRecord, PartRecord, Spec,
-    StateKey,
+    StateKey, Switched,
 };
 use crate::catalog::Catalog;
 use crate::error::{Fault, InputError};
-use crate::fleet::{Gpu, Instance, Lease, Node, Part, Placement, State, Topology, Usage};
+use crate::fleet::{Gpu, Instance, Lease, Mode, Node, Part, Placement, State, Topology, Usage};
 use crate::ids::{GpuId, Id, IdVec, NodeId, SpecId};
 use crate::place::Policy;
 use crate::space::{DeviceAsk, Entry, Grid, Hold, Layout, SpaceState, Take};
@@ -51,6 +51,7 @@ impl Ledger {
             closed: Default::default(),
             power_caps: false,
             nodes_by_cpu: Default::default(),
+            has_modes: false,
         };
         ledger.load_racks(state)?;
         for (i, node) in state.nodes.iter().enumerate() {
@@ -150,9 +151,35 @@ impl Ledger {
             Some(id) => Ok(id),
             None => {
                 check_listing(gpu)?;
-                Ok(self.specs.push(Spec::of(&self.catalog, gpu)?))
+                match gpu.modes_allowed() {
+                    modes if modes.is_empty() => Ok(self.specs.push(Spec::of(&self.catalog, gpu)?)),
+                    modes => self.kinds_of(gpu, &modes),
+                }
             }
         }
+    }
+
+    /// A kind for each mode that a GPU may be in, and which of them it is of. They come in the
+    /// order of the modes, so that ids say nothing of the mode that it happens to be in.
+    fn kinds_of(&mut self, gpu: &Gpu, modes: &[Mode]) -> Result<SpecId, InputError> {
+        let mut kinds = Vec::new();
+        for mode in modes {
+            let kind = Spec::of(&self.catalog, &Gpu { mode: *mode, modes: modes.to_vec(), ..gpu.clone() });
+            kinds.push(kind.map_err(|e| match gpu.modes.iter().position(|m| m == mode) {
+                Some(position) if *mode != gpu.mode && e.path() == "mode" => {
+                    InputError::new(alloc::format!("modes[{position}]"), e.fault().clone())
+                }
+                _ => e,
+            })?);
+        }
+        let own = modes.iter().take_while(|mode| **mode != gpu.mode).count();
+        let own = SpecId::from_index(self.specs.len() + own);
+        let ids: Vec<SpecId> = kinds.into_iter().map(|kind| self.specs.push(kind)).collect();
+        for id in &ids {
+            self.specs[*id].set_siblings(ids.iter().copied().filter(|other| other != id).collect());
+        }
+        self.has_modes = true;
+        Ok(own)
     }
 
     fn load_instances(&self, spec: SpecId, gpu: &Gpu) -> Result<Layout, InputError> {
@@ -307,6 +334,14 @@ impl Ledger {
     /// # Errors
     /// A node, GPU, profile or start that is not there.
     pub fn part_of(&self, placement: &Placement) -> Result<PartRecord, InputError> {
+        self.part_after(placement, &Switched::default())
+    }
+
+    /// Reads a placement on GPUs after changes of mode.
+    ///
+    /// # Errors
+    /// See [`Ledger::part_of`].
+    pub fn part_after(&self, placement: &Placement, switched: &Switched) -> Result<PartRecord, InputError> {
         let unknown = |path: &str, kind, name: String| InputError::new(path, Fault::Unknown { kind, name });
         let node = self.node_named(&placement.node).ok_or_else(|| unknown("node", "node", placement.node.clone()))?;
         let (member, alternative, mps_priority) = (placement.member, placement.alternative, placement.mps_priority);
@@ -315,7 +350,7 @@ impl Ledger {
         }
         let index = placement.gpu.ok_or_else(|| InputError::new("gpu", Fault::Invalid(String::from("which GPU?"))))?;
         let gpu = self.gpu_at(node, index).ok_or_else(|| unknown("gpu", "GPU index", index.to_string()))?;
-        let spec = self.spec(gpu);
+        let spec = &self.specs[self.spec_after(gpu, switched)];
         let offered = |path: &str, name: &str| {
             spec.named(name).ok_or_else(|| unknown(path, "profile of this GPU", name.to_string()))
         };

@@ -4,12 +4,14 @@
 mod classes;
 mod commit;
 mod load;
+mod modes;
 mod power;
 mod snapshot;
 mod spec;
 
 pub use classes::{Class, ClassIndex, ClassKey, Rank};
 pub use commit::{CommitError, Committed};
+pub use modes::Switched;
 pub use power::{NodePower, RackRecord};
 pub use spec::{Slot, Spec, StateKey, driver_major};
 
@@ -214,6 +216,8 @@ pub struct Ledger {
     power_caps: bool,
     /// Nodes by CPU left, those without a limit last.
     nodes_by_cpu: BTreeSet<(u64, NodeId)>,
+    /// Some GPUs may change their mode.
+    has_modes: bool,
 }
 
 impl Ledger {

@@ -3,9 +3,9 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use super::{LeaseRecord, Ledger, PartRecord};
+use super::{LeaseRecord, Ledger, PartRecord, Spec};
 use crate::fleet::{ComputeInstance, Gpu, Instance, Lease, Node, Part, Placement, State, Usage};
-use crate::ids::{GpuId, NodeId, ProfileId};
+use crate::ids::{GpuId, NodeId, ProfileId, SpecId};
 use crate::space::{Entry, Grid, Hold, SpaceState, Take};
 
 impl Ledger {
@@ -104,7 +104,16 @@ impl Ledger {
 
     /// A part as documents say it.
     pub fn placement(&self, part: &PartRecord) -> Placement {
-        let on = part.on.map(|(gpu, take)| (gpu, self.part(gpu, take)));
+        self.write(part, |gpu| self.spec(gpu))
+    }
+
+    /// A part of a GPU that is given this kind, as documents say it.
+    pub fn placement_as(&self, part: &PartRecord, spec: SpecId) -> Placement {
+        self.write(part, |_| &self.specs[spec])
+    }
+
+    fn write<'a>(&'a self, part: &PartRecord, kind: impl Fn(GpuId) -> &'a Spec) -> Placement {
+        let on = part.on.map(|(gpu, take)| (gpu, part_of(kind(gpu), take)));
         Placement {
             member: part.member,
             alternative: part.alternative,
@@ -115,33 +124,33 @@ impl Ledger {
             part: on.map_or(Part::NodeOnly, |(_, part)| part),
         }
     }
+}
 
-    fn part(&self, gpu: GpuId, take: Take) -> Part {
-        let spec = self.spec(gpu);
-        let row = |profile: ProfileId| spec.grid().and_then(|g| g.rows().lookup(profile));
-        let name = |profile| row(profile).map_or_else(Default::default, |r| r.name.clone());
-        let size = |profile| row(profile).map_or(0, |r| r.size);
-        match take {
-            Take::Whole => Part::Whole,
-            Take::Fraction { milli, mib, users } => Part::Fraction { milli, memory_mib: mib, contexts: users },
-            Take::Share(share) => Part::Share {
-                share: match spec.space() {
-                    crate::space::Space::Uniform(u) => {
-                        u.types().get(usize::from(share)).map_or_else(Default::default, |t| t.name.clone())
-                    }
-                    _ => Default::default(),
-                },
+/// What a take has of a device of this kind.
+fn part_of(spec: &Spec, take: Take) -> Part {
+    let row = |profile: ProfileId| spec.grid().and_then(|g| g.rows().lookup(profile));
+    let name = |profile| row(profile).map_or_else(Default::default, |r| r.name.clone());
+    let size = |profile| row(profile).map_or(0, |r| r.size);
+    match take {
+        Take::Whole => Part::Whole,
+        Take::Fraction { milli, mib, users } => Part::Fraction { milli, memory_mib: mib, contexts: users },
+        Take::Share(share) => Part::Share {
+            share: match spec.space() {
+                crate::space::Space::Uniform(u) => {
+                    u.types().get(usize::from(share)).map_or_else(Default::default, |t| t.name.clone())
+                }
+                _ => Default::default(),
             },
-            Take::Instance { profile, start } => Part::Instance { profile: name(profile), start, size: size(profile) },
-            Take::Compute { profile, start, inner, inner_start } => Part::Compute {
-                profile: name(profile),
-                start,
-                size: size(profile),
-                compute_profile: row(profile)
-                    .and_then(|r| r.inner()?.rows().lookup(inner))
-                    .map_or_else(Default::default, |r| r.name.clone()),
-                compute_start: inner_start,
-            },
-        }
+        },
+        Take::Instance { profile, start } => Part::Instance { profile: name(profile), start, size: size(profile) },
+        Take::Compute { profile, start, inner, inner_start } => Part::Compute {
+            profile: name(profile),
+            start,
+            size: size(profile),
+            compute_profile: row(profile)
+                .and_then(|r| r.inner()?.rows().lookup(inner))
+                .map_or_else(Default::default, |r| r.name.clone()),
+            compute_start: inner_start,
+        },
     }
 }

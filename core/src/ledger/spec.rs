@@ -10,7 +10,7 @@ use super::classes::{ClassKey, Rank};
 use crate::catalog::{Catalog, GpuDraw, Mechanism, Model, Offer, Power, Profile};
 use crate::error::{Fault, InputError};
 use crate::fleet::{Gpu, Mode, Sharing, SpaceKind};
-use crate::ids::{Id, IdVec, LayoutId, ProfileId};
+use crate::ids::{Id, IdVec, LayoutId, ProfileId, SpecId};
 use crate::place::{DeviceMix, Measures, Surroundings, Term};
 use crate::space::{DeviceAsk, Fluid, FluidState, Grid, Layout, Space, SpaceState, Take, Uniform, UniformState};
 
@@ -44,6 +44,10 @@ struct LayoutMemo {
 pub struct Spec {
     model: Model,
     mode: Mode,
+    /// Modes that its GPUs may be in, in their own order; empty: this one only.
+    modes: Vec<Mode>,
+    /// The same GPUs in their other modes.
+    siblings: Vec<SpecId>,
     driver: Option<String>,
     memory_mib: Option<u32>,
     listing: Vec<Profile>,
@@ -84,6 +88,8 @@ impl Spec {
             names: names(&space, model, &gpu.profiles),
             model: model.clone(),
             mode: gpu.mode,
+            modes: gpu.modes_allowed(),
+            siblings: Vec::new(),
             driver: gpu.driver.clone(),
             memory_mib: gpu.memory_mib,
             listing: gpu.profiles.clone(),
@@ -114,6 +120,7 @@ impl Spec {
             && self.sharing == gpu.sharing
             && self.power == gpu.power
             && self.power_limit_w == gpu.power_limit_w
+            && (if gpu.modes.is_empty() { self.modes.is_empty() } else { self.modes == gpu.modes_allowed() })
     }
 
     /// The model.
@@ -123,6 +130,13 @@ impl Spec {
     /// The mode.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+    /// The kinds that its GPUs are of in the other modes that they may be changed to.
+    pub fn siblings(&self) -> &[SpecId] {
+        &self.siblings
+    }
+    pub(super) fn set_siblings(&mut self, siblings: Vec<SpecId>) {
+        self.siblings = siblings;
     }
     /// Driver version, where known.
     pub fn driver(&self) -> Option<&str> {
@@ -302,6 +316,7 @@ impl Spec {
         Gpu {
             model: self.model.id.clone(),
             mode: self.mode,
+            modes: self.modes.clone(),
             driver: self.driver.clone(),
             memory_mib: self.memory_mib,
             profiles: self.listing.clone(),

@@ -7,8 +7,8 @@ use core::ops::Bound;
 
 use super::policy::{Key, Surroundings, Term};
 use super::power;
-use super::seats::{Ranked, Search, destroys_nothing};
-use super::view::{Seat, View};
+use super::seats::{Ranked, Search, destroys_nothing, measured_after_change};
+use super::view::{Piece, Seat, View};
 use crate::ids::{ClassId, GpuId, NodeId, SpecId};
 use crate::ledger::{Class, PEERS_MAX, Rank, Spec};
 use crate::space::{DeviceAsk, Take};
@@ -24,13 +24,21 @@ const NODES_COMPARED: usize = 16;
 struct Candidate {
     key: Key,
     cpu_left: u64,
-    gpu: GpuId,
-    take: Take,
+    piece: Piece,
 }
 
 impl Search<'_> {
-    /// The best place for a member with this alternative.
+    /// The best place for a member with this alternative; where there is none in the modes
+    /// that GPUs are in, the best one after a change.
     pub fn best(&self, view: &View<'_>, alternative: usize, seated: &[Seat], work: &mut u64) -> Option<Seat> {
+        let best = self.best_place(view, alternative, seated, work);
+        if best.is_some() || !view.ledger.has_modes() {
+            return best;
+        }
+        Self { changing: true, ..*self }.best_place(view, alternative, seated, work)
+    }
+
+    fn best_place(&self, view: &View<'_>, alternative: usize, seated: &[Seat], work: &mut u64) -> Option<Seat> {
         if self.resolved.is_node_only(alternative) {
             return self.node_only(view, alternative, seated, true, work).into_iter().next().map(|r| r.seat);
         }
@@ -61,17 +69,22 @@ impl Search<'_> {
                 let Ok(MemberAsk::One(asks)) = self.resolved.on(alternative, spec) else { continue };
                 let Some(ask) = asks.get(rank) else { continue };
                 goes_on = true;
+                if self.changing {
+                    self.best_after_change(view, spec, *ask, seated, &mut best, work);
+                    continue;
+                }
                 self.best_on_classes(view, spec, *ask, seated, &mut best, work);
-                for gpu in view.changed().filter(|g| view.ledger.gpus()[*g].spec == spec) {
+                for gpu in view.changed().filter(|g| view.spec_id(*g) == spec) {
                     *work += 1;
                     let takes = self.takes_on(view, gpu, *ask, seated).into_iter();
-                    let least = takes.map(|(key, take)| Candidate { key, cpu_left: u64::MAX, gpu, take }).min();
-                    keep_best(&mut best, least);
+                    let candidate =
+                        |(key, take)| Candidate { key, cpu_left: u64::MAX, piece: Piece { gpu, spec, take } };
+                    keep_best(&mut best, takes.map(candidate).min());
                 }
             }
-            if let Some(Candidate { gpu, take, .. }) = best {
-                let node = view.ledger.gpus()[gpu].node;
-                return Some(Seat { alternative: alternative as u32, node, takes: Vec::from([(gpu, take)]) });
+            if let Some(Candidate { piece, .. }) = best {
+                let node = view.ledger.gpus()[piece.gpu].node;
+                return Some(Seat { alternative: alternative as u32, node, takes: Vec::from([piece]) });
             }
             if !goes_on {
                 break;
@@ -96,14 +109,32 @@ impl Search<'_> {
                 if best.as_ref().is_some_and(|b| key > b.key) {
                     break;
                 }
-                self.keep_first(view, index.class(id), (key, take), seated, best, work);
+                self.keep_first(view, index.class(id), spec, (key, take), seated, best, work);
             }
             return;
         }
         for (_, class) in index.of_spec(spec) {
             *work += 1;
             if let Some(rank) = self.rank(view, kind, class, ask) {
-                self.keep_first(view, class, rank, seated, best, work);
+                self.keep_first(view, class, spec, rank, seated, best, work);
+            }
+        }
+    }
+
+    /// The best on classes of empty GPUs that can be given this kind.
+    fn best_after_change(
+        &self,
+        view: &View<'_>,
+        spec: SpecId,
+        ask: DeviceAsk,
+        seated: &[Seat],
+        best: &mut Option<Candidate>,
+        work: &mut u64,
+    ) {
+        for (_, class) in view.ledger.convertible(spec, self.workload.keep_idle) {
+            *work += 1;
+            if let Some(rank) = measured_after_change(view.ledger, class, spec, ask).into_iter().min() {
+                self.keep_first(view, class, spec, rank, seated, best, work);
             }
         }
     }
@@ -122,18 +153,20 @@ impl Search<'_> {
 
     /// Keeps the first GPU of a class whose node meets the rules if it is better than what
     /// there is: least CPU left if CPU is asked, else in fleet order.
+    #[expect(clippy::too_many_arguments, reason = "one hot loop, kept flat")]
     fn keep_first(
         &self,
         view: &View<'_>,
         class: &Class,
+        spec: SpecId,
         (key, take): (Key, Take),
         seated: &[Seat],
         best: &mut Option<Candidate>,
         work: &mut u64,
     ) {
-        let better = |cpu_left: u64, gpu: GpuId| best.is_none_or(|b| (key, cpu_left, gpu) < (b.key, b.cpu_left, b.gpu));
-        let kind = &view.ledger.specs()[class.key.spec];
-        let growth = power::growth_mw(view.ledger, kind, &kind.state(class.key.state), take);
+        let better =
+            |cpu_left: u64, gpu: GpuId| best.is_none_or(|b| (key, cpu_left, gpu) < (b.key, b.cpu_left, b.piece.gpu));
+        let growth = power::growth_on(view.ledger, class, spec, take);
         let mut passes = |gpu: GpuId| {
             *work += 1;
             !view.is_changed(gpu)
@@ -156,7 +189,7 @@ impl Search<'_> {
             found = member.map(|gpu| (u64::MAX, gpu));
         }
         if let Some((cpu_left, gpu)) = found {
-            *best = Some(Candidate { key, cpu_left, gpu, take });
+            *best = Some(Candidate { key, cpu_left, piece: Piece { gpu, spec, take } });
         }
     }
 
@@ -177,12 +210,21 @@ impl Search<'_> {
         let least = u8::try_from(gpus.count).unwrap_or(PEERS_MAX).min(PEERS_MAX);
         let mut best = self.on_nodes(view, touched.iter().copied(), alternative, seated, true, work).into_first();
         let mut classes: Vec<(Key, &Class)> = Vec::new();
-        for (_, class) in ledger.index().of_spec(spec) {
-            *work += 1;
-            if class.key.around.peers >= least
-                && let Some((key, _)) = kind.rank(class.key, DeviceAsk::Whole, ledger.terms())
-            {
-                classes.push((key, class));
+        if self.changing {
+            // GPUs in other modes are no peers: how many a node could give is seen there.
+            for (_, class) in ledger.convertible(spec, self.workload.keep_idle) {
+                *work += 1;
+                let rank = measured_after_change(ledger, class, spec, DeviceAsk::Whole).into_iter().min();
+                classes.extend(rank.map(|(key, _)| (key, class)));
+            }
+        } else {
+            for (_, class) in ledger.index().of_spec(spec) {
+                *work += 1;
+                if class.key.around.peers >= least
+                    && let Some((key, _)) = kind.rank(class.key, DeviceAsk::Whole, ledger.terms())
+                {
+                    classes.push((key, class));
+                }
             }
         }
         classes.sort_by_key(|(key, class)| (*key, class.key));
@@ -222,6 +264,11 @@ impl Search<'_> {
                 *work += 1;
                 ranked.extend(self.rank(view, kind, class, largest).map(|(key, _)| (key, id)));
             }
+            for (id, class) in ledger.convertible(spec, self.workload.keep_idle).filter(|_| self.changing) {
+                *work += 1;
+                let rank = measured_after_change(ledger, class, spec, largest).into_iter().min();
+                ranked.extend(rank.map(|(key, _)| (key, id)));
+            }
             ranked.sort_unstable();
             let mut compared = 0;
             for group in ranked.chunk_by(|a, b| a.0 == b.0) {
@@ -250,7 +297,7 @@ impl Search<'_> {
         }
         // A node that a search already uses counts as open.
         let around = Surroundings { open: true, peers: 0 };
-        let (kind, state) = (view.ledger.spec(gpu), view.state(gpu));
+        let (kind, state) = (view.spec(gpu), view.state(gpu));
         let takes = self.measured(view.ledger, kind, &state, around, ask);
         let passes = |(_, take): &(Key, Take)| {
             let growth = power::growth_mw(view.ledger, kind, &state, *take);

@@ -6,32 +6,48 @@ use alloc::vec::Vec;
 
 use super::rules::NodeRules;
 use super::steps::Shift;
-use super::view::{Seat, View};
+use super::view::{Piece, Seat, View};
 use crate::catalog::ShareType;
-use crate::ids::{GpuId, Id, NodeId, ProfileId};
-use crate::ledger::Ledger;
+use crate::ids::{Id, NodeId, ProfileId};
+use crate::ledger::{Ledger, Spec};
 use crate::space::{FluidState, Grid, Hold, SpaceState, Take, UniformState};
 use crate::verify;
 
 /// Whether every GPU and node is legal once the shifts and seats are made.
 pub fn holds(ledger: &Ledger, rules: &NodeRules<'_>, shifts: &[Shift], seats: &[Seat]) -> bool {
-    let arrivals = shifts.iter().map(|shift| shift.to).chain(seats.iter().flat_map(|seat| seat.takes.iter().copied()));
-    let mut come: Vec<(GpuId, Take)> = arrivals.collect();
-    come.sort_by_key(|(gpu, _)| *gpu);
-    let devices = come.chunk_by(|a, b| a.0 == b.0).all(|takes| device_holds(ledger, shifts, takes));
+    let arrivals = shifts.iter().map(|shift| {
+        let (gpu, take) = shift.to;
+        Piece { gpu, spec: ledger.gpus()[gpu].spec, take }
+    });
+    let mut come: Vec<Piece> = arrivals.chain(seats.iter().flat_map(|seat| seat.takes.iter().copied())).collect();
+    come.sort_by_key(|piece| piece.gpu);
+    let devices = come.chunk_by(|a, b| a.gpu == b.gpu).all(|pieces| gpu_holds(ledger, shifts, pieces));
     devices && nodes_hold(ledger, rules, seats) && caps_hold(ledger, rules, shifts, seats)
 }
 
-/// One GPU, with what comes to it.
-fn device_holds(ledger: &Ledger, shifts: &[Shift], come: &[(GpuId, Take)]) -> bool {
-    let Some((gpu, _)) = come.first().copied() else { return true };
-    if !ledger.accepts(gpu) {
+/// One GPU, with what comes to it, which is all of one kind.
+fn gpu_holds(ledger: &Ledger, shifts: &[Shift], come: &[Piece]) -> bool {
+    let Some(Piece { gpu, spec, .. }) = come.first().copied() else { return true };
+    if !ledger.accepts(gpu) || come.iter().any(|piece| piece.spec != spec) {
         return false;
     }
+    let kind = &ledger.specs()[spec];
     let gone = |take: Take| shifts.iter().any(|shift| shift.from == (gpu, take));
-    let come = come.iter().map(|(_, take)| *take);
-    let spec = ledger.spec(gpu);
-    match &*ledger.state(gpu) {
+    let takes = come.iter().map(|piece| piece.take);
+    if ledger.gpus()[gpu].spec == spec {
+        device_holds(kind, &ledger.state(gpu), gone, takes)
+    } else {
+        ledger.may_become(gpu, spec, false) && device_holds(kind, &kind.space().empty(), gone, takes)
+    }
+}
+
+fn device_holds(
+    spec: &Spec,
+    state: &SpaceState,
+    gone: impl Fn(Take) -> bool,
+    come: impl ExactSizeIterator<Item = Take> + Clone,
+) -> bool {
+    match state {
         SpaceState::Grid(layout) => {
             let mut instances: Vec<(usize, u16)> = Vec::with_capacity(layout.entries().len() + come.len());
             let mut inside: BTreeMap<(ProfileId, u16), Vec<(ProfileId, u16)>> = BTreeMap::new();
@@ -69,7 +85,7 @@ fn device_holds(ledger: &Ledger, shifts: &[Shift], come: &[(GpuId, Take)]) -> bo
 }
 
 /// Compute instances inside one GPU instance: legal starts, disjoint slices, maxima.
-fn parts_hold(spec: &crate::ledger::Spec, outer: ProfileId, parts: &[(ProfileId, u16)]) -> bool {
+fn parts_hold(spec: &Spec, outer: ProfileId, parts: &[(ProfileId, u16)]) -> bool {
     let Some(profile) = spec.profiles().get(outer.index()) else { return false };
     let mut runs: Vec<(u16, u16)> = Vec::new();
     for (inner, start) in parts {
@@ -86,11 +102,7 @@ fn parts_hold(spec: &crate::ledger::Spec, outer: ProfileId, parts: &[(ProfileId,
 }
 
 /// Shares beside those that are there: all of one size, no more than the type allows.
-fn shares_hold(
-    spec: &crate::ledger::Spec,
-    there: UniformState,
-    mut come: impl ExactSizeIterator<Item = Take> + Clone,
-) -> bool {
+fn shares_hold(spec: &Spec, there: UniformState, mut come: impl ExactSizeIterator<Item = Take> + Clone) -> bool {
     let crate::space::Space::Uniform(uniform) = spec.space() else { return false };
     let types = uniform.types();
     let size = |share: u16| types.get(usize::from(share)).map(ShareType::size_name);
@@ -108,7 +120,7 @@ fn shares_hold(
     })
 }
 
-fn fluid_holds(spec: &crate::ledger::Spec, left: FluidState, come: impl ExactSizeIterator<Item = Take>) -> bool {
+fn fluid_holds(spec: &Spec, left: FluidState, come: impl ExactSizeIterator<Item = Take>) -> bool {
     let crate::space::Space::Fluid(fluid) = spec.space() else { return false };
     let (mut milli, mut mib, mut users) = (0u64, 0u64, u64::from(left.users));
     let alone = come.len() == 1;

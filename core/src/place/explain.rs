@@ -220,7 +220,8 @@ impl Trials<'_> {
     }
 
     fn with_added(&mut self, workload: &Workload, spec: &Spec, count: u32) -> Result<bool, InputError> {
-        let gpu = Gpu { numa_node: (spec.mode() == Mode::Whole).then_some(0), ..spec.document() };
+        let numa_node = (spec.mode() == Mode::Whole).then_some(0);
+        let gpu = Gpu { numa_node, modes: Vec::new(), ..spec.document() };
         let mut name = String::from("new");
         while self.ledger.node_named(&name).is_some() {
             name.push('+');

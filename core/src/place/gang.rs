@@ -10,7 +10,8 @@ use alloc::vec::Vec;
 use super::seats::Search;
 use super::view::{Seat, View};
 use crate::decision::Proof;
-use crate::space::DeviceAsk;
+use crate::ledger::Class;
+use crate::space::{DeviceAsk, SpaceState};
 use crate::workload::MemberAsk;
 
 /// What a joint search found.
@@ -74,11 +75,12 @@ fn room(search: &Search<'_>, view: &View<'_>) -> u64 {
                 Ok(MemberAsk::Several(asks, _)) => asks.iter().flatten().copied().collect(),
                 Ok(MemberAsk::NodeOnly) | Err(_) => continue,
             };
-            for (_, class) in ledger.index().of_spec(spec) {
-                let state = kind.state(class.key.state);
-                let most: u64 = asks.iter().map(|ask| u64::from(kind.space().capacity(&state, *ask))).sum();
+            let mut add = |class: &Class, state: &SpaceState| {
+                let most: u64 = asks.iter().map(|ask| u64::from(kind.space().capacity(state, *ask))).sum();
                 room = room.saturating_add(most.saturating_mul(class.members.len() as u64));
-            }
+            };
+            ledger.index().of_spec(spec).for_each(|(_, class)| add(class, &kind.state(class.key.state)));
+            ledger.convertible(spec, false).for_each(|(_, class)| add(class, &kind.space().empty()));
         }
     }
     room

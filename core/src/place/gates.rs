@@ -1,6 +1,6 @@
 //! Why a request does not fit: every gate that stopped a GPU, with counts and numbers.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -10,10 +10,10 @@ use super::sets::{Limits, whole_sets};
 use super::view::View;
 use crate::decision::{Blocker, Reason};
 use crate::fleet::Health;
-use crate::ids::{GpuId, NodeId, ProfileId, SpecId};
+use crate::ids::{ClassId, GpuId, NodeId, ProfileId, SpecId};
 use crate::ledger::{Class, Ledger, Spec};
 use crate::reason::Code;
-use crate::space::{DeviceAsk, FluidState, Grid, Layout, Obstacle, Space, SpaceState, Take};
+use crate::space::{DeviceAsk, FluidState, Grid, Hold, Layout, Obstacle, Space, SpaceState, Take};
 use crate::workload::{InstancesOn, MemberAsk, WholeGpus};
 
 /// What one gate stopped.
@@ -59,7 +59,7 @@ impl Tally {
 
 /// The gates of every alternative, by rising code.
 pub fn reasons(search: &Search<'_>, view: &View<'_>) -> Vec<Reason> {
-    let mut gates = Gates { search, view, tallies: BTreeMap::new() };
+    let mut gates = Gates { search, view, tallies: BTreeMap::new(), free: BTreeMap::new() };
     let ledger = view.ledger;
     let asks = search.workload.alternatives();
     if ledger.gpus().is_empty() && !asks.contains(&crate::workload::Ask::NodeOnly {}) {
@@ -71,11 +71,15 @@ pub fn reasons(search: &Search<'_>, view: &View<'_>) -> Vec<Reason> {
             continue;
         }
         for (spec, kind) in ledger.specs().iter() {
-            match search.resolved.on(alternative, spec) {
-                Ok(ask) => gates.spec(spec, kind, ask),
-                Err(code) => gates.not_offered(spec, kind, code),
+            let on = |spec: &SpecId| search.resolved.on(alternative, *spec);
+            let changed = kind.siblings().iter().find_map(|other| Some((*other, on(other).ok()?)));
+            match (on(&spec), changed) {
+                (Ok(ask), _) => gates.spec(spec, kind, ask),
+                (Err(_), Some((other, ask))) => gates.after_change(spec, other, ask),
+                (Err(code), None) => gates.not_offered(spec, kind, code),
             }
         }
+        gates.whole(alternative);
     }
     gates.finish()
 }
@@ -84,9 +88,11 @@ struct Gates<'a> {
     search: &'a Search<'a>,
     view: &'a View<'a>,
     tallies: BTreeMap<Code, Tally>,
+    /// GPUs that could be given whole, by model and node.
+    free: BTreeMap<(&'a str, NodeId), Vec<GpuId>>,
 }
 
-impl Gates<'_> {
+impl<'a> Gates<'a> {
     fn ledger(&self) -> &Ledger {
         self.view.ledger
     }
@@ -153,36 +159,85 @@ impl Gates<'_> {
         }
     }
 
-    fn spec(&mut self, spec: SpecId, kind: &Spec, ask: &MemberAsk) {
+    fn spec(&mut self, spec: SpecId, kind: &'a Spec, ask: &MemberAsk) {
         self.closed(spec);
-        let classes: Vec<&Class> = self.view.ledger.index().of_spec(spec).map(|(_, class)| class).collect();
+        for (_, class) in self.view.ledger.index().of_spec(spec) {
+            self.class(kind, &kind.state(class.key.state), class, ask);
+        }
+    }
+
+    /// GPUs of one kind that serve the ask as another.
+    fn after_change(&mut self, spec: SpecId, other: SpecId, ask: &MemberAsk) {
+        self.closed(spec);
+        let ledger = self.view.ledger;
+        let kind = &ledger.specs()[other];
+        let may = ledger.convertible(other, self.search.workload.keep_idle).map(|(id, _)| id);
+        let may: BTreeSet<ClassId> = may.collect();
+        let mut occupied: Vec<&Class> = Vec::new();
+        for (id, class) in ledger.index().of_spec(spec) {
+            if may.contains(&id) {
+                self.class(kind, &kind.space().empty(), class, ask);
+            } else {
+                occupied.push(class);
+            }
+        }
+        let count: usize = occupied.iter().map(|class| class.members.len()).sum();
+        let firsts = occupied.iter().filter_map(|class| class.first());
+        let fewest = firsts.map(|gpu| (self.names_on(gpu), gpu)).min_by_key(|(names, gpu)| (names.len(), *gpu));
+        if let Some((by, gpu)) = fewest {
+            let record = &ledger.gpus()[gpu];
+            let blocker = Blocker { node: ledger.nodes()[record.node].name.clone(), gpu: record.index, start: 0, by };
+            let tally = Tally::of(count as u64).about(kind.model().id.clone());
+            self.add(Code::ModeOccupied, Tally { blockers: Vec::from([blocker]), ..tally });
+        }
+    }
+
+    /// How people call what has to leave a GPU before its mode may be changed.
+    fn names_on(&self, gpu: GpuId) -> Vec<String> {
+        let ledger = self.view.ledger;
+        let mut names: Vec<String> = match &*ledger.state(gpu) {
+            SpaceState::Grid(layout) => {
+                let keep_idle = self.search.workload.keep_idle;
+                let stays = layout.entries().iter().filter(|e| keep_idle || e.hold != Hold::Idle);
+                stays.flat_map(|e| ledger.names_at(gpu, e.start)).collect()
+            }
+            SpaceState::Uniform(_) | SpaceState::Fluid(_) => {
+                ledger.leases_on(gpu).map(|lease| lease.name.clone()).collect()
+            }
+        };
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// An ask on GPUs of one class, which are of this kind and in this state or can be.
+    fn class(&mut self, kind: &'a Spec, state: &SpaceState, class: &Class, ask: &MemberAsk) {
         match ask {
             MemberAsk::NodeOnly => {}
             MemberAsk::One(asks) => {
                 // The smallest thing that would do: if it has no place, nothing has.
-                for (class, ask) in classes.iter().flat_map(|c| asks.first().map(|a| (*c, *a))) {
-                    self.device(kind, class, ask, asks);
+                asks.first().into_iter().for_each(|ask| self.device(kind, state, class, *ask, asks));
+            }
+            MemberAsk::Whole(_) if kind.space().is_unused(state) => {
+                for gpu in &class.members {
+                    let at = (kind.model().id.as_str(), self.view.ledger.gpus()[*gpu].node);
+                    self.free.entry(at).or_default().push(*gpu);
                 }
             }
-            MemberAsk::Whole(gpus) => self.whole(spec, kind, &classes, gpus),
-            MemberAsk::Several(asks, on) => {
-                for class in classes {
-                    self.several(kind, class, asks, *on);
-                }
-            }
+            MemberAsk::Whole(_) => self.add(Code::GpuInUse, Tally::of(class.members.len() as u64)),
+            MemberAsk::Several(asks, on) => self.several(kind, state, class, asks, *on),
         }
     }
 
     /// One ask on the GPUs of one class.
-    fn device(&mut self, kind: &Spec, class: &Class, ask: DeviceAsk, asks: &[DeviceAsk]) {
-        let state = kind.state(class.key.state);
+    fn device(&mut self, kind: &Spec, state: &SpaceState, class: &Class, ask: DeviceAsk, asks: &[DeviceAsk]) {
         let count = class.members.len() as u64;
-        if let Some(take) = asks.iter().find_map(|a| kind.space().options(&state, *a).first().copied()) {
-            let growth = power::growth_mw(self.ledger(), kind, &state, take);
+        if let Some(take) = asks.iter().find_map(|a| kind.space().options(state, *a).first().copied()) {
+            let growth = power::growth_mw(self.view.ledger, kind, state, take);
             class.members.iter().for_each(|gpu| self.node(*gpu, growth));
             return;
         }
-        let (code, tally) = match (kind.space(), &*state, ask) {
+        let (code, tally) = match (kind.space(), state, ask) {
             (Space::Grid(grid), SpaceState::Grid(layout), DeviceAsk::Instance(p) | DeviceAsk::Compute(p, _)) => {
                 let first = class.members.first().copied();
                 self.grid(grid, layout, p, first, count)
@@ -313,20 +368,16 @@ impl Gates<'_> {
         }
     }
 
-    fn whole(&mut self, spec: SpecId, kind: &Spec, classes: &[&Class], gpus: &WholeGpus) {
-        let ledger = self.view.ledger;
-        let mut nodes: BTreeMap<_, Vec<GpuId>> = BTreeMap::new();
-        for class in classes {
-            let state = kind.state(class.key.state);
-            if kind.space().is_unused(&state) {
-                for gpu in &class.members {
-                    nodes.entry(ledger.gpus()[*gpu].node).or_default().push(*gpu);
-                }
-            } else {
-                self.add(Code::GpuInUse, Tally::of(class.members.len() as u64));
-            }
-        }
-        for (node, free) in nodes {
+    /// Sets of whole GPUs on the nodes that have some.
+    fn whole(&mut self, alternative: usize) {
+        let (ledger, resolved) = (self.view.ledger, self.search.resolved);
+        let asks = resolved.alternatives.get(alternative).into_iter().flat_map(|a| &a.by_spec);
+        let gpus = asks.filter_map(|ask| ask.as_ref().ok()).find_map(|ask| match ask {
+            MemberAsk::Whole(gpus) => Some(gpus),
+            _ => None,
+        });
+        let Some(gpus) = gpus else { return };
+        for ((model, node), free) in core::mem::take(&mut self.free) {
             let count = free.len() as u64;
             if count < u64::from(gpus.count) {
                 let tally = Tally::amounts(1, gpus.count.into(), count);
@@ -334,12 +385,18 @@ impl Gates<'_> {
                 continue;
             }
             let plain = WholeGpus { near_nic: None, ..gpus.clone() };
-            let limits = Limits { gpu: &|_| true, keep_idle: false, growth_max_mw: None, sets: 1 };
-            let found = |ask: &WholeGpus| !whole_sets(self.view, node, spec, ask, limits, &mut 0).is_empty();
+            let keep_idle = self.search.workload.keep_idle;
+            let limits = Limits { gpu: &|_| true, keep_idle, changing: true, growth_max_mw: None, sets: 1 };
+            let serves =
+                |spec: SpecId| ledger.specs()[spec].model().id == model && resolved.on(alternative, spec).is_ok();
+            let found = |ask: &WholeGpus| !whole_sets(self.view, node, &serves, ask, limits, &mut 0).is_empty();
             let code = match (found(gpus), found(&plain), gpus.link) {
                 (true, ..) => {
                     if let Some(gpu) = free.first() {
-                        let one = power::growth_mw(ledger, kind, &ledger.state(*gpu), Take::Whole);
+                        // Idle GPUs of a model draw alike in every mode.
+                        let kind = ledger.specs().ids().find(|spec| serves(*spec));
+                        let kind = kind.map_or(ledger.spec(*gpu), |spec| &ledger.specs()[spec]);
+                        let one = power::growth_mw(ledger, kind, &kind.space().empty(), Take::Whole);
                         self.node(*gpu, one.saturating_mul(gpus.count.into()));
                     }
                     continue;
@@ -352,9 +409,9 @@ impl Gates<'_> {
         }
     }
 
-    fn several(&mut self, kind: &Spec, class: &Class, asks: &[Option<DeviceAsk>], on: InstancesOn) {
+    fn several(&mut self, kind: &Spec, state: &SpaceState, class: &Class, asks: &[Option<DeviceAsk>], on: InstancesOn) {
         let (rules, view) = (self.search.rules, self.view);
-        let growth = growth_of_all(view.ledger, kind, class, asks);
+        let growth = growth_of_all(view.ledger, kind, state, asks);
         let fails = |gpu: &GpuId| {
             let node = view.ledger.gpus()[*gpu].node;
             rules.failure(view.ledger, node, view.node_use(node)).is_some()
@@ -366,8 +423,7 @@ impl Gates<'_> {
         if count == 0 {
             return;
         }
-        let state = kind.state(class.key.state);
-        let (Some(grid), SpaceState::Grid(layout)) = (kind.grid(), &*state) else { return };
+        let (Some(grid), SpaceState::Grid(layout)) = (kind.grid(), state) else { return };
         let rows = asks.iter().flatten().filter_map(|ask| match ask {
             DeviceAsk::Instance(p) | DeviceAsk::Compute(p, _) => grid.rows().lookup(*p),
             _ => None,
@@ -388,8 +444,8 @@ impl Gates<'_> {
 
 /// What several instances add to the draw of one GPU of a class, in milliwatts, as far as
 /// they fit on it together.
-fn growth_of_all(ledger: &Ledger, kind: &Spec, class: &Class, asks: &[Option<DeviceAsk>]) -> u64 {
-    let mut state = kind.state(class.key.state).into_owned();
+fn growth_of_all(ledger: &Ledger, kind: &Spec, state: &SpaceState, asks: &[Option<DeviceAsk>]) -> u64 {
+    let mut state = state.clone();
     let mut growth: u64 = 0;
     for ask in asks.iter().flatten() {
         let Some(take) = kind.space().options(&state, *ask).first().copied() else { break };

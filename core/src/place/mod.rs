@@ -19,14 +19,15 @@ pub use explain::explain;
 pub use policy::{DeviceMix, Key, Measures, MixEntry, Policy, Surroundings, TERMS_MAX, Term};
 pub use rules::{NodeRules, NodeUse};
 pub use seats::Search;
-pub use view::{Seat, Unseat, View};
+pub use view::{Piece, Seat, Unmade, Unseat, View, switched};
 
 use alloc::vec::Vec;
 
-use crate::decision::{Decision, Proof, Reason, Step, Verdict};
+use crate::decision::{Decision, ModeChange, Proof, Reason, Step, Verdict};
 use crate::error::InputError;
 use crate::fleet::Lease;
-use crate::ledger::{Ledger, PartRecord};
+use crate::fleet::Placement;
+use crate::ledger::{Ledger, PartRecord, Switched};
 use crate::reason::Code;
 use crate::workload::{Resolver, Workload};
 use gang::Outcome;
@@ -73,29 +74,17 @@ pub fn decide(ledger: &Ledger, workload: &Workload, budget: Budget) -> Result<De
     })
 }
 
-/// What the host has to do so that these leases, which the ledger does not have, come true.
+/// What the host has to do so that these leases, which the ledger does not have, come true
+/// after these changes of mode.
 ///
 /// # Errors
-/// A placement that names what is not there.
-pub fn steps_for(ledger: &Ledger, leases: &[Lease]) -> Result<Vec<Step>, InputError> {
+/// A placement or change of mode that names what is not there.
+pub fn steps_for(ledger: &Ledger, leases: &[Lease], changes: &[ModeChange]) -> Result<Vec<Step>, InputError> {
+    let switched = ledger.read_changes(changes)?;
     let mut admissions: Vec<(&str, Vec<Seat>)> = Vec::new();
     for (i, lease) in leases.iter().enumerate() {
-        let mut seats: Vec<Seat> = Vec::new();
-        let mut last = None;
-        for (j, placement) in lease.placements.iter().enumerate() {
-            let part =
-                ledger.part_of(placement).map_err(|e| e.within(&alloc::format!("leases[{i}].placements[{j}]")))?;
-            match seats.last_mut().filter(|_| last == Some(part.member)) {
-                Some(seat) => seat.takes.extend(part.on),
-                None => seats.push(Seat {
-                    alternative: part.alternative,
-                    node: part.node,
-                    takes: part.on.into_iter().collect(),
-                }),
-            }
-            last = Some(part.member);
-        }
-        admissions.push((&lease.name, seats));
+        let own = seats(ledger, &lease.placements, &switched).map_err(|e| e.within(&alloc::format!("leases[{i}]")))?;
+        admissions.push((&lease.name, own));
     }
     let borrowed: Vec<(&str, &[Seat])> = admissions.iter().map(|(name, seats)| (*name, seats.as_slice())).collect();
     Ok(steps::steps(ledger, &[], &borrowed))
@@ -105,6 +94,43 @@ fn admitted(ledger: &Ledger, workload: &Workload, shifts: &[Shift], seats: &[Sea
     if !check::holds(ledger, &NodeRules::of(workload), shifts, seats) {
         return undecided(ledger, workload, Code::VerificationFailed, 1);
     }
+    let switched = switched(ledger, seats.iter().flat_map(|seat| &seat.takes));
+    Decision {
+        proved: true,
+        proof: Some(Proof::Verified),
+        placements: placements(ledger, workload, seats),
+        mode_changes: ledger.changes(&switched),
+        steps: steps::steps(ledger, shifts, &[(&workload.name, seats)]),
+        moves: steps::moves(ledger, shifts),
+        ..blank(ledger, workload, Verdict::Admit)
+    }
+}
+
+/// Reads the seats of members from their placements on GPUs after changes of mode.
+///
+/// # Errors
+/// A placement that names what is not there.
+pub fn seats(ledger: &Ledger, placements: &[Placement], switched: &Switched) -> Result<Vec<Seat>, InputError> {
+    let mut seats: Vec<Seat> = Vec::new();
+    let mut last = None;
+    for (i, placement) in placements.iter().enumerate() {
+        let part = ledger.part_after(placement, switched);
+        let part = part.map_err(|e| e.within(&alloc::format!("placements[{i}]")))?;
+        let piece = part.on.map(|(gpu, take)| Piece { gpu, spec: ledger.spec_after(gpu, switched), take });
+        match seats.last_mut().filter(|_| last == Some(part.member)) {
+            Some(seat) => seat.takes.extend(piece),
+            None => {
+                let takes = piece.into_iter().collect();
+                seats.push(Seat { alternative: part.alternative, node: part.node, takes });
+            }
+        }
+        last = Some(part.member);
+    }
+    Ok(seats)
+}
+
+/// Seats of members as documents say them.
+pub fn placements(ledger: &Ledger, workload: &Workload, seats: &[Seat]) -> Vec<Placement> {
     let mut placements = Vec::new();
     for (member, seat) in seats.iter().enumerate() {
         let (member, alternative) = (member as u32, seat.alternative);
@@ -113,16 +139,10 @@ fn admitted(ledger: &Ledger, workload: &Workload, shifts: &[Shift], seats: &[Sea
         if seat.takes.is_empty() {
             placements.push(ledger.placement(&part(None)));
         }
-        placements.extend(seat.takes.iter().map(|take| ledger.placement(&part(Some(*take)))));
+        let placed = |piece: &Piece| ledger.placement_as(&part(Some((piece.gpu, piece.take))), piece.spec);
+        placements.extend(seat.takes.iter().map(placed));
     }
-    Decision {
-        proved: true,
-        proof: Some(Proof::Verified),
-        placements,
-        steps: steps::steps(ledger, shifts, &[(&workload.name, seats)]),
-        moves: steps::moves(ledger, shifts),
-        ..blank(ledger, workload, Verdict::Admit)
-    }
+    placements
 }
 
 fn blank(ledger: &Ledger, workload: &Workload, verdict: Verdict) -> Decision {
@@ -136,6 +156,7 @@ fn blank(ledger: &Ledger, workload: &Workload, verdict: Verdict) -> Decision {
         placements: Vec::new(),
         steps: Vec::new(),
         moves: Vec::new(),
+        mode_changes: Vec::new(),
     }
 }
 

@@ -14,7 +14,7 @@ use super::policy::{Key, Surroundings};
 use super::rules::NodeRules;
 use super::seats::Search;
 use super::steps::Shift;
-use super::view::{Seat, View};
+use super::view::{Piece, Seat, View};
 use crate::ids::{GpuId, ProfileId, SpecId};
 use crate::ledger::Ledger;
 use crate::space::{DeviceAsk, Entry, Grid, Hold, SpaceState, Take};
@@ -120,7 +120,7 @@ impl Deepening<'_, '_> {
                 if then.view.seat(&ranked.seat, &self.search.rules).is_none() {
                     continue;
                 }
-                let takes = ranked.seat.takes.clone();
+                let takes: Vec<(GpuId, Take)> = ranked.seat.takes.iter().map(|p| (p.gpu, p.take)).collect();
                 then.seats.push(ranked.seat);
                 let found = self.holding(&takes, |deep| deep.fill(then, moves));
                 if found.is_some() {
@@ -177,7 +177,8 @@ impl Deepening<'_, '_> {
                 let take = Take::Instance { profile, start };
                 let Some(mut then) = self.taken(now, &standing, gpu, take) else { continue };
                 let node = now.view.ledger.gpus()[gpu].node;
-                let seat = Seat { alternative: alternative as u32, node, takes: Vec::from([(gpu, take)]) };
+                let seat =
+                    Seat { alternative: alternative as u32, node, takes: Vec::from([Piece { gpu, spec, take }]) };
                 // The take is made; what is left is the node's CPU and memory.
                 if then.view.seat(&Seat { takes: Vec::new(), ..seat.clone() }, &rules).is_none() {
                     continue;
@@ -250,7 +251,7 @@ impl Deepening<'_, '_> {
 
     fn lift(&self, view: &mut View<'_>, displaced: &Displaced) -> Option<()> {
         let (gpu, take) = displaced.from;
-        let after = view.ledger.spec(gpu).space().remove(&view.state(gpu), take)?;
+        let after = view.spec(gpu).space().remove(&view.state(gpu), take)?;
         view.set(gpu, after);
         Some(())
     }
@@ -270,6 +271,8 @@ impl Deepening<'_, '_> {
         let Some(grid) = ledger.specs()[spec].grid() else { return Vec::new() };
         let home = moved.map(|d| ledger.gpus()[d.from.0].node);
         let mut targets = Vec::new();
+        // What moves goes to GPUs as they are; one that changes its mode for it is not searched.
+        self.complete &= moved.is_none() || ledger.convertible(spec, false).next().is_none();
         let members = ledger.index().of_spec(spec).flat_map(|(_, class)| class.members.iter().copied());
         for gpu in members {
             *self.work += 1;
@@ -278,7 +281,7 @@ impl Deepening<'_, '_> {
             // A member that stays on its node already has its CPU there.
             let passes = home == Some(node) || rules.failure(ledger, node, view.node_use(node)).is_none();
             let spread = moved.is_some() || self.search.spread_allows(ledger, node, Some(gpu), &now.seats);
-            if !(stays && passes && spread) {
+            if !(stays && passes && spread) || view.spec_id(gpu) != spec {
                 continue;
             }
             let state = view.state(gpu);

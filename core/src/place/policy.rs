@@ -173,6 +173,11 @@ impl Measures {
         let known = growth_mw.map(|mw| u32::try_from(mw).unwrap_or(u32::MAX - 1));
         Self { draw_growth_mw: known.unwrap_or(u32::MAX), ..self }
     }
+    /// The same with further instances destroyed first.
+    #[must_use]
+    pub fn after_destroying(self, instances: u32) -> Self {
+        Self { operations: self.operations.saturating_add(instances), ..self }
+    }
 
     /// The rank under the terms.
     pub fn key(&self, terms: &[Term], around: Surroundings) -> Key {

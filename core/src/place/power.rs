@@ -2,9 +2,9 @@
 //! is already taken. Nothing is computed where no cap is.
 
 use super::rules::NodeUse;
-use super::view::View;
-use crate::ids::{NodeId, RackId};
-use crate::ledger::{Ledger, Spec};
+use super::view::{Piece, View};
+use crate::ids::{NodeId, RackId, SpecId};
+use crate::ledger::{Class, Ledger, Spec};
 use crate::reason::Code;
 use crate::space::{SpaceState, Take};
 
@@ -26,6 +26,29 @@ pub fn growth_mw(ledger: &Ledger, kind: &Spec, state: &SpaceState, take: Take) -
     }
     let after = kind.space().put(state, take).and_then(|after| kind.draw_mw(&after));
     after.unwrap_or(0).saturating_sub(kind.draw_mw(state).unwrap_or(0))
+}
+
+/// The same for a take on the GPUs of a class, which are of this kind or are given it.
+pub fn growth_on(ledger: &Ledger, class: &Class, spec: SpecId, take: Take) -> u64 {
+    if !ledger.has_power_caps() {
+        return 0;
+    }
+    let kind = &ledger.specs()[spec];
+    if class.key.spec == spec {
+        growth_mw(ledger, kind, &kind.state(class.key.state), take)
+    } else {
+        // Nothing is on it, and an idle GPU draws alike in every mode.
+        growth_mw(ledger, kind, &kind.space().empty(), take)
+    }
+}
+
+/// The same for a piece on a GPU as it is in a view.
+pub fn growth_of(view: &View<'_>, piece: &Piece) -> u64 {
+    if !view.ledger.has_power_caps() {
+        return 0;
+    }
+    let state = view.state_in(piece.gpu, piece.spec, false);
+    state.map_or(0, |state| growth_mw(view.ledger, &view.ledger.specs()[piece.spec], &state, piece.take))
 }
 
 impl View<'_> {
@@ -80,7 +103,7 @@ impl View<'_> {
             return record.power.draw_mw;
         }
         let cpu = record.cpu_draw_mw(record.cpu_used.saturating_add(used.cpu_milli));
-        let draws = record.gpus().map(|gpu| self.ledger.spec(gpu).draw_mw(&self.state(gpu)).unwrap_or(0));
+        let draws = record.gpus().map(|gpu| self.spec(gpu).draw_mw(&self.state(gpu)).unwrap_or(0));
         draws.fold(cpu, u64::saturating_add)
     }
 

@@ -7,8 +7,8 @@ use super::policy::{Key, Surroundings, Term};
 use super::power;
 use super::rules::NodeRules;
 use super::sets::{Limits, several, whole_sets};
-use super::view::{Seat, View};
-use crate::ids::{GpuId, NodeId};
+use super::view::{Piece, Seat, View};
+use crate::ids::{GpuId, NodeId, SpecId};
 use crate::ledger::{Class, Ledger};
 use crate::space::{DeviceAsk, Space, SpaceState, Take};
 use crate::workload::{MemberAsk, Resolved, Spread, Workload};
@@ -27,11 +27,15 @@ pub struct Search<'a> {
     pub rules: NodeRules<'a>,
     /// Whether nodes differ for this request beyond their classes.
     pub by_node: bool,
+    /// Whether empty GPUs may change their mode for it. A change ranks after every place for
+    /// the same alternative in the modes that the GPUs are in.
+    pub changing: bool,
 }
 
-/// A place with its rank.
+/// A place with its rank: fewest changes of mode, then as the policy has it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ranked {
+    changes: usize,
     key: Key,
     cpu_left: u64,
     /// The place.
@@ -59,11 +63,16 @@ impl<'a> Search<'a> {
     pub fn new(ledger: &Ledger, workload: &'a Workload, resolved: &'a Resolved) -> Self {
         let rules = NodeRules::of(workload);
         let by_node = workload.members.is_some() || !rules.is_blank(ledger) || ledger.has_power_caps();
-        Self { workload, resolved, rules, by_node }
+        Self { workload, resolved, rules, by_node, changing: false }
     }
 
-    /// Every place for a member with this alternative that could make a difference.
+    /// Every place for a member with this alternative that could make a difference, changes
+    /// of mode included.
     pub fn all(&self, view: &View<'_>, alternative: usize, seated: &[Seat], work: &mut u64) -> Seats {
+        Self { changing: view.ledger.has_modes(), ..*self }.all_places(view, alternative, seated, work)
+    }
+
+    fn all_places(&self, view: &View<'_>, alternative: usize, seated: &[Seat], work: &mut u64) -> Seats {
         let mut seats = Seats::default();
         if self.resolved.is_node_only(alternative) {
             seats.ranked = self.node_only(view, alternative, seated, false, work);
@@ -74,13 +83,15 @@ impl<'a> Search<'a> {
             match self.resolved.on(alternative, spec) {
                 Ok(MemberAsk::One(asks)) => {
                     for ask in asks {
-                        for (_, class) in view.ledger.index().of_spec(spec) {
-                            self.all_of_class(view, class, *ask, alternative, seated, &mut seats.ranked, work);
+                        let convertible = view.ledger.convertible(spec, self.workload.keep_idle);
+                        for (_, class) in view.ledger.index().of_spec(spec).chain(convertible) {
+                            self.all_of_class(view, class, spec, *ask, alternative, seated, &mut seats.ranked, work);
                         }
-                        for gpu in view.changed().filter(|g| view.ledger.gpus()[*g].spec == spec) {
-                            let takes = self.takes_on(view, gpu, *ask, seated).into_iter();
-                            let ranked = |(key, take)| self.ranked(view, key, u64::MAX, alternative, gpu, take);
-                            seats.ranked.extend(takes.map(ranked));
+                        for gpu in view.changed().filter(|g| view.spec_id(*g) == spec) {
+                            for (key, take) in self.takes_on(view, gpu, *ask, seated) {
+                                let piece = Piece { gpu, spec, take };
+                                seats.ranked.push(self.ranked(view, key, u64::MAX, alternative, piece));
+                            }
                         }
                     }
                 }
@@ -98,9 +109,10 @@ impl<'a> Search<'a> {
         seats
     }
 
-    fn ranked(&self, view: &View<'_>, key: Key, cpu_left: u64, alternative: usize, gpu: GpuId, take: Take) -> Ranked {
-        let node = view.ledger.gpus()[gpu].node;
-        Ranked { key, cpu_left, seat: Seat { alternative: alternative as u32, node, takes: Vec::from([(gpu, take)]) } }
+    fn ranked(&self, view: &View<'_>, key: Key, cpu_left: u64, alternative: usize, piece: Piece) -> Ranked {
+        let node = view.ledger.gpus()[piece.gpu].node;
+        let seat = Seat { alternative: alternative as u32, node, takes: Vec::from([piece]) };
+        Ranked { changes: usize::from(view.spec_id(piece.gpu) != piece.spec), key, cpu_left, seat }
     }
 
     #[expect(clippy::too_many_arguments, reason = "one hot loop, kept flat")]
@@ -108,18 +120,22 @@ impl<'a> Search<'a> {
         &self,
         view: &View<'_>,
         class: &Class,
+        spec: SpecId,
         ask: DeviceAsk,
         alternative: usize,
         seated: &[Seat],
         out: &mut Vec<Ranked>,
         work: &mut u64,
     ) {
-        let kind = &view.ledger.specs()[class.key.spec];
-        let state = kind.state(class.key.state);
-        let takes = self.measured(view.ledger, kind, &state, class.key.around, ask);
+        let kind = &view.ledger.specs()[spec];
+        let takes = if class.key.spec == spec {
+            self.measured(view.ledger, kind, &kind.state(class.key.state), class.key.around, ask)
+        } else {
+            measured_after_change(view.ledger, class, spec, ask)
+        };
         let Some((_, first)) = takes.first() else { return };
         // What an ask adds to a state's draw is the same at each of its places.
-        let growth = power::growth_mw(view.ledger, kind, &state, *first);
+        let growth = power::growth_on(view.ledger, class, spec, *first);
         let mut nodes = BTreeSet::new();
         for gpu in &class.members {
             *work += 1;
@@ -130,7 +146,10 @@ impl<'a> Search<'a> {
             }
             let cpu = view.ledger.nodes()[node].cpu_free().unwrap_or(u64::MAX);
             let cpu_left = if self.rules.cpu_milli > 0 { cpu } else { u64::MAX };
-            out.extend(takes.iter().map(|(key, take)| self.ranked(view, *key, cpu_left, alternative, *gpu, *take)));
+            out.extend(takes.iter().map(|(key, take)| {
+                let piece = Piece { gpu: *gpu, spec, take: *take };
+                self.ranked(view, *key, cpu_left, alternative, piece)
+            }));
             if !self.by_node {
                 break;
             }
@@ -174,7 +193,7 @@ impl<'a> Search<'a> {
         let zone = |n: NodeId| ledger.nodes()[n].zone.as_deref();
         let mut others = seated.iter();
         match spread {
-            Spread::DistinctGpus => others.all(|s| s.takes.iter().all(|(g, _)| Some(*g) != gpu)),
+            Spread::DistinctGpus => others.all(|s| s.takes.iter().all(|p| Some(p.gpu) != gpu)),
             Spread::DistinctNodes => others.all(|s| s.node != node),
             Spread::SameNode => others.all(|s| s.node == node),
             // Nodes without a zone are each a zone of their own.
@@ -205,7 +224,8 @@ impl<'a> Search<'a> {
             let on_gpu = |gpu: GpuId| self.spread_allows(view.ledger, node, Some(gpu), seated);
             let sets = if first_only { 1 } else { SETS_MAX };
             let growth_max_mw = view.growth_max_mw(node, self.rules.cpu_milli);
-            let limits = Limits { gpu: &on_gpu, keep_idle: self.workload.keep_idle, growth_max_mw, sets };
+            let (keep_idle, changing) = (self.workload.keep_idle, self.changing);
+            let limits = Limits { gpu: &on_gpu, keep_idle, changing, growth_max_mw, sets };
             let found = self.sets_on(view, node, alternative, limits, work);
             seats.truncated |= !first_only && found.len() >= SETS_MAX;
             seats.ranked.extend(found.into_iter().filter_map(|takes| self.rank_set(view, alternative, node, takes)));
@@ -222,16 +242,23 @@ impl<'a> Search<'a> {
         alternative: usize,
         limits: Limits<'_>,
         work: &mut u64,
-    ) -> Vec<Vec<(GpuId, Take)>> {
+    ) -> Vec<Vec<Piece>> {
         let ledger = view.ledger;
-        let mut kinds: Vec<_> = ledger.nodes()[node].gpus().map(|g| ledger.gpus()[g].spec).collect();
+        let mut kinds: Vec<SpecId> = ledger.nodes()[node].gpus().flat_map(|g| limits.kinds(view, g)).collect();
         kinds.sort_unstable();
         kinds.dedup();
         let mut found = Vec::new();
-        let mut spread_out = None;
+        let (mut spread_out, mut models) = (None, Vec::new());
         for spec in kinds {
             match self.resolved.on(alternative, spec) {
-                Ok(MemberAsk::Whole(gpus)) => found.extend(whole_sets(view, node, spec, gpus, limits, work)),
+                Ok(MemberAsk::Whole(gpus)) if !models.contains(&&ledger.specs()[spec].model().id) => {
+                    let model = &ledger.specs()[spec].model().id;
+                    models.push(model);
+                    let serves = |spec: SpecId| {
+                        ledger.specs()[spec].model().id == *model && self.resolved.on(alternative, spec).is_ok()
+                    };
+                    found.extend(whole_sets(view, node, &serves, gpus, limits, work));
+                }
                 Ok(MemberAsk::Several(_, on)) => spread_out = Some(*on),
                 _ => {}
             }
@@ -247,21 +274,26 @@ impl<'a> Search<'a> {
     }
 
     /// The rank of a set: the sum of its parts, each on what the parts before it left.
-    fn rank_set(&self, view: &View<'_>, alternative: usize, node: NodeId, takes: Vec<(GpuId, Take)>) -> Option<Ranked> {
+    fn rank_set(&self, view: &View<'_>, alternative: usize, node: NodeId, takes: Vec<Piece>) -> Option<Ranked> {
         let ledger = view.ledger;
         let record = &ledger.nodes()[node];
-        let free = record.gpus().filter(|g| ledger.accepts(*g) && ledger.spec(*g).space().is_unused(&view.state(*g)));
+        let free = record.gpus().filter(|g| ledger.accepts(*g) && view.spec(*g).space().is_unused(&view.state(*g)));
         let around = Surroundings { open: record.is_open(), peers: u8::try_from(free.count()).unwrap_or(u8::MAX) };
-        let mut key = Key::default();
+        let (mut key, mut changes) = (Key::default(), 0);
         let mut scratch = view.clone();
-        for (gpu, take) in &takes {
-            let measures = ledger.spec(*gpu).measure(&scratch.state(*gpu), *take)?;
+        for piece in &takes {
+            let state = scratch.state_in(piece.gpu, piece.spec, false)?;
+            let mut measures = ledger.specs()[piece.spec].measure(&state, piece.take)?;
+            if scratch.spec_id(piece.gpu) != piece.spec {
+                changes += 1;
+                measures = measures.after_destroying(instances(&scratch.state(piece.gpu)));
+            }
             key = key.plus(measures.key(ledger.terms(), around));
-            scratch.put(*gpu, *take);
+            scratch.make(piece);
         }
         let cpu = record.cpu_free().unwrap_or(u64::MAX);
         let cpu_left = if self.rules.cpu_milli > 0 { cpu } else { u64::MAX };
-        Some(Ranked { key, cpu_left, seat: Seat { alternative: alternative as u32, node, takes } })
+        Some(Ranked { changes, key, cpu_left, seat: Seat { alternative: alternative as u32, node, takes } })
     }
 
     /// Nodes for a member without a GPU: least CPU left that suffices, or most under
@@ -281,6 +313,7 @@ impl<'a> Search<'a> {
             self.node_passes(view, *node, None, 0, seated)
         };
         let ranked = |(position, node)| Ranked {
+            changes: 0,
             key: Key::default(),
             cpu_left: position as u64,
             seat: Seat { alternative: alternative as u32, node, takes: Vec::new() },
@@ -289,6 +322,24 @@ impl<'a> Search<'a> {
             return nodes.rev().enumerate().filter(passes).take(limit).map(ranked).collect();
         }
         nodes.enumerate().filter(passes).take(limit).map(ranked).collect()
+    }
+}
+
+/// The takes on the GPUs of a class of empty ones after a change to this kind, with their ranks.
+pub(super) fn measured_after_change(ledger: &Ledger, class: &Class, spec: SpecId, ask: DeviceAsk) -> Vec<(Key, Take)> {
+    let kind = &ledger.specs()[spec];
+    let idle = instances(&ledger.specs()[class.key.spec].state(class.key.state));
+    let empty = kind.space().empty();
+    let takes = kind.space().options(&empty, ask).into_iter();
+    let key = |take| Some(kind.measure(&empty, take)?.after_destroying(idle).key(ledger.terms(), class.key.around));
+    takes.filter_map(|take| Some((key(take)?, take))).collect()
+}
+
+/// Instances on a GPU.
+fn instances(state: &SpaceState) -> u32 {
+    match state {
+        SpaceState::Grid(layout) => layout.entries().len() as u32,
+        SpaceState::Uniform(_) | SpaceState::Fluid(_) => 0,
     }
 }
 

@@ -1,16 +1,17 @@
 //! What the host has to do to make a decision true, in an order in which every prefix
-//! leaves a legal state: moves first, then destructions, creations, hand-overs.
+//! leaves a legal state: moves first, then destructions, changes of mode, creations,
+//! hand-overs.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::view::{Seat, View};
+use super::view::{Piece, Seat, View};
 use crate::decision::{Action, Move, Step};
 use crate::fleet::{Mode, Usage};
 use crate::ids::GpuId;
-use crate::ledger::Ledger;
-use crate::space::{Hold, Layout, Row, SpaceState, Take};
+use crate::ledger::{Ledger, Spec};
+use crate::space::{Entry, Hold, Layout, Row, SpaceState, Take};
 
 /// A part of a lease, or a found instance, that goes elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,14 +34,15 @@ pub fn steps(ledger: &Ledger, shifts: &[Shift], admissions: &[(&str, &[Seat])]) 
     let takes: usize = admissions.iter().flat_map(|(_, seats)| *seats).map(|seat| seat.takes.len()).sum();
     let mut plan = Plan { ledger, view: View::new(ledger), steps: Vec::with_capacity(4 * shifts.len() + 2 * takes) };
     plan.shift(shifts);
-    let mut destroyed = plan.steps.len();
-    for (gpu, take) in admissions.iter().flat_map(|(_, seats)| *seats).flat_map(|seat| &seat.takes) {
-        destroyed = plan.put(*gpu, *take, destroyed);
+    let mut made = Made::default();
+    for piece in admissions.iter().flat_map(|(_, seats)| *seats).flat_map(|seat| &seat.takes) {
+        plan.put(piece, &mut made);
     }
+    plan.steps.extend(made.in_order());
     for (name, seats) in admissions {
         for (seat, member) in seats.iter().zip(0..) {
-            for (gpu, _) in &seat.takes {
-                plan.push(*gpu, Action::Attach { lease: (*name).into(), member });
+            for piece in &seat.takes {
+                plan.push(piece.gpu, Action::Attach { lease: (*name).into(), member });
             }
         }
     }
@@ -59,6 +61,20 @@ pub fn moves(ledger: &Ledger, shifts: &[Shift]) -> Vec<Move> {
     };
     let to_move = |s: &Shift| Move { lease: s.name.clone(), member: s.member, from: site(s.from), to: site(s.to) };
     shifts.iter().map(to_move).collect()
+}
+
+/// What has to be done on GPUs before parts of them can be handed over.
+#[derive(Default)]
+struct Made {
+    destroy: Vec<Step>,
+    modes: Vec<Step>,
+    create: Vec<Step>,
+}
+
+impl Made {
+    fn in_order(self) -> impl Iterator<Item = Step> {
+        self.destroy.into_iter().chain(self.modes).chain(self.create)
+    }
 }
 
 struct Plan<'a> {
@@ -101,7 +117,7 @@ impl Plan<'_> {
             let step = Step { disturbs: disturbs.clone(), ..self.step(gpu, action) };
             self.steps.push(step);
         }
-        if let Some(action) = self.destroy(gpu, take) {
+        if let Some(action) = self.destroy(gpu, self.view.spec(gpu), take) {
             let step = Step { disturbs, ..self.step(gpu, action) };
             self.steps.push(step);
         }
@@ -113,50 +129,58 @@ impl Plan<'_> {
 
     fn bring_up(&mut self, shift: &Shift) {
         let (gpu, take) = shift.to;
-        self.put(gpu, take, self.steps.len());
+        let mut made = Made::default();
+        self.put(&Piece { gpu, spec: self.view.spec_id(gpu), take }, &mut made);
+        self.steps.extend(made.in_order());
         if shift.leased {
             self.push(gpu, Action::Attach { lease: shift.name.clone(), member: shift.member });
         }
     }
 
-    /// Makes a take on the view: the idle instances that it destroys become steps at this
-    /// position, what it creates at the end. The position behind the destructions.
-    fn put(&mut self, gpu: GpuId, take: Take, at: usize) -> usize {
-        let Some(grid) = self.ledger.spec(gpu).grid() else {
-            self.view.put(gpu, take);
-            return at;
-        };
-        let mut steps = core::mem::take(&mut self.steps);
-        let mut end = at;
-        let after = match &*self.view.state(gpu) {
-            SpaceState::Grid(layout) => grid.put(layout, take).map(|put| {
-                for entry in &put.destroyed {
-                    let gone = Take::Instance { profile: entry.profile, start: entry.start };
-                    if let Some(action) = self.destroy(gpu, gone) {
-                        steps.insert(end, self.step(gpu, action));
-                        end += 1;
-                    }
-                }
-                self.create(gpu, layout, take, put.reused, &mut steps);
-                put.layout
-            }),
-            _ => None,
-        };
-        self.steps = steps;
-        if let Some(layout) = after {
-            self.view.set(gpu, SpaceState::Grid(layout));
+    /// Makes a take on the view: the idle instances that go, the change of mode and the
+    /// instances that come.
+    fn put(&mut self, piece: &Piece, made: &mut Made) {
+        let Piece { gpu, spec, take } = *piece;
+        let kind = &self.ledger.specs()[spec];
+        let Some(before) = self.view.state_in(gpu, spec, false) else { return };
+        if self.view.spec_id(gpu) != spec {
+            made.destroy.extend(self.clear(gpu));
+            let action = Action::SetMode { from: self.view.spec(gpu).mode(), to: kind.mode() };
+            made.modes.push(self.step(gpu, action));
         }
-        end
+        if let (SpaceState::Grid(layout), Some(grid)) = (&*before, kind.grid()) {
+            let Some(put) = grid.put(layout, take) else { return };
+            made.destroy.extend(self.destroyed(gpu, kind, &put.destroyed));
+            self.create(gpu, kind, layout, take, put.reused, &mut made.create);
+        }
+        drop(before);
+        self.view.make(piece);
+    }
+
+    /// Idle instances that have to go before a change of mode.
+    fn clear(&self, gpu: GpuId) -> Vec<Step> {
+        match &*self.view.state(gpu) {
+            SpaceState::Grid(layout) => self.destroyed(gpu, self.view.spec(gpu), layout.entries()),
+            SpaceState::Uniform(_) | SpaceState::Fluid(_) => Vec::new(),
+        }
+    }
+
+    fn destroyed(&self, gpu: GpuId, kind: &Spec, entries: &[Entry]) -> Vec<Step> {
+        let step = |entry: &Entry| {
+            let take = Take::Instance { profile: entry.profile, start: entry.start };
+            Some(self.step(gpu, self.destroy(gpu, kind, take)?))
+        };
+        entries.iter().filter_map(step).collect()
     }
 
     /// Instances to create for a take on a layout, with what gives way inside a reused one.
-    fn create(&self, gpu: GpuId, layout: &Layout, take: Take, reused: bool, create: &mut Vec<Step>) {
-        let Some(grid) = self.ledger.spec(gpu).grid() else { return };
+    fn create(&self, gpu: GpuId, kind: &Spec, layout: &Layout, take: Take, reused: bool, create: &mut Vec<Step>) {
+        let Some(grid) = kind.grid() else { return };
         let (Take::Instance { profile, start } | Take::Compute { profile, start, .. }) = take else { return };
         let row = &grid.rows()[profile];
         if !reused {
             let vgpu = row.name.clone();
-            let action = if self.ledger.spec(gpu).mode() == Mode::VgpuMixed {
+            let action = if kind.mode() == Mode::VgpuMixed {
                 Action::CreateVgpu { vgpu, placement_id: start, instance_start: None }
             } else {
                 Action::CreateInstance { profile: vgpu, profile_id: row.id, start, size: row.size }
@@ -166,13 +190,13 @@ impl Plan<'_> {
         if let Take::Compute { inner, inner_start, .. } = take
             && let Some(compute) = row.inner().and_then(|g| g.rows().lookup(inner))
         {
-            if reused && self.ledger.spec(gpu).mode() == Mode::Mig {
+            if reused && kind.mode() == Mode::Mig {
                 let was_idle = layout.at(start).is_some_and(|e| e.hold == Hold::Idle);
                 let slices = inner_start..inner_start.saturating_add(compute.size);
                 create.extend(self.give_way(gpu, row, start, was_idle, &slices));
             }
             let name = compute.name.clone();
-            let action = if self.ledger.spec(gpu).mode() == Mode::VgpuMig {
+            let action = if kind.mode() == Mode::VgpuMig {
                 Action::CreateVgpu { vgpu: name, placement_id: inner_start, instance_start: Some(start) }
             } else {
                 Action::CreateCompute {
@@ -207,11 +231,10 @@ impl Plan<'_> {
         gone.map(|action| self.step(gpu, action)).collect()
     }
 
-    fn destroy(&self, gpu: GpuId, take: Take) -> Option<Action> {
+    fn destroy(&self, gpu: GpuId, kind: &Spec, take: Take) -> Option<Action> {
         let Take::Instance { profile, start } = take else { return None };
-        let spec = self.ledger.spec(gpu);
-        let row = spec.grid()?.rows().lookup(profile)?;
-        if spec.mode() == Mode::VgpuMixed {
+        let row = kind.grid()?.rows().lookup(profile)?;
+        if kind.mode() == Mode::VgpuMixed {
             return Some(Action::DestroyVgpu { vgpu: row.name.clone(), placement_id: start, instance_start: None });
         }
         Some(Action::DestroyInstance {
@@ -228,6 +251,7 @@ impl Action {
     /// What takes this action back, where it is one that can be.
     pub fn inverse(&self) -> Self {
         match self.clone() {
+            Self::SetMode { from, to } => Self::SetMode { from: to, to: from },
             Self::CreateInstance { profile, profile_id, start, size } => {
                 Self::DestroyInstance { profile, profile_id, instance_id: None, start, size }
             }

@@ -96,11 +96,19 @@ fn supply(image: &Image<'_>, priced: &[Priced], own: u64) -> u128 {
     for found in open.filter_map(|gpu| image.gpus.get(gpu)) {
         *alike.entry((found.kind, found.on.used())).or_default() += 1;
     }
-    let prices: Vec<Prices> = image.kinds.iter().map(|kind| Prices::of(kind, priced)).collect();
+    let all: Vec<Prices> = image.kinds.iter().map(|kind| Prices::of(kind, priced)).collect();
     let mut supply = 0u128;
     for ((kind, on), count) in &alike {
-        let (Some(facts), Some(prices)) = (image.kinds.get(*kind), prices.get(*kind)) else { continue };
-        let dearest = prices.dearest(facts, on).saturating_sub(if on.is_unused() { own } else { 0 });
+        let (Some(facts), Some(prices)) = (image.kinds.get(*kind), all.get(*kind)) else { continue };
+        let mut dearest = prices.dearest(facts, on);
+        if on.is_unused() {
+            // It may be given another of its modes: one for all that is on it.
+            for other in &facts.siblings {
+                let (Some(facts), Some(prices)) = (image.kinds.get(*other), all.get(*other)) else { continue };
+                dearest = dearest.max(prices.dearest(facts, &On::empty(facts.mode)));
+            }
+            dearest = dearest.saturating_sub(own);
+        }
         supply = supply.saturating_add(u128::from(dearest) * u128::from(*count));
     }
     supply

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::ask::Asked;
 use super::image::Image;
+use super::modes;
 use super::moves::{self, Moved};
 use super::node::may_lie;
 use super::put::On;
@@ -48,7 +49,8 @@ pub fn decision(
     if decision.verdict == Verdict::Admit {
         return admitted(before, state, &asked, decision, allow_moves);
     }
-    if !decision.placements.is_empty() || !decision.steps.is_empty() || !decision.moves.is_empty() {
+    let nothing = decision.placements.is_empty() && decision.steps.is_empty();
+    if !nothing || !decision.moves.is_empty() || !decision.mode_changes.is_empty() {
         return Err(Violation::new(Rule::Document, "placements", "only an admission places, moves or does anything"));
     }
     if decision.verdict == Verdict::Wait && !workload.queue {
@@ -68,8 +70,20 @@ fn admitted(
     allow_moves: bool,
 ) -> Result<Checked, Violation> {
     let mut after = before.clone();
+    // Before the moves: they empty no GPU for a change of its mode.
+    let changed = modes::apply(&mut after, &decision.mode_changes)?;
+    if let Some(gpu) = changed.iter().find(|g| before.gpus.get(**g).is_some_and(|g| modes::has_idle(&g.on)))
+        && asked.workload.keep_idle
+    {
+        return Err(Violation::new(Rule::KeepIdle, after.say(*gpu), "an idle instance would go for a change of mode"));
+    }
     let moved = moves::apply(&mut after, state, asked, &decision.moves, allow_moves)?;
+    if let Some(m) = moved.iter().find(|m| changed.contains(&m.to.0)) {
+        let text = alloc::format!("`{}` moves to a GPU whose mode is changed after that", m.name);
+        return Err(Violation::new(Rule::Move, "moves", text));
+    }
     let placed = members(&after, &decision.placements)?;
+    modes::serve_somebody(&after, &changed, placed.iter())?;
     let count = usize::try_from(asked.workload.count).unwrap_or(usize::MAX);
     let all = placed.len() == count && placed.iter().enumerate().all(|(i, m)| u32::try_from(i) == Ok(m.number));
     if !all {

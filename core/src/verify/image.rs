@@ -6,11 +6,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::kind::{Kind, Thing, cells_of};
+use super::modes::may_be;
 use super::power::RackImage;
 use super::put::{On, Place, Refused};
 use super::{Rule, Violation};
 use crate::catalog::{Catalog, CpuPower};
-use crate::fleet::{Gpu, Health, Node, Part, Placement};
+use crate::fleet::{Gpu, Health, Mode, Node, Part, Placement};
 use crate::workload::Requirement;
 
 /// The fleet.
@@ -117,8 +118,28 @@ impl<'a> Image<'a> {
         if let Some(known) = known {
             return Ok(known);
         }
-        self.kinds.push(Kind::of(catalog, gpu)?);
-        Ok(self.kinds.len() - 1)
+        let first = self.kinds.len();
+        let modes: Vec<Mode> = Mode::ALL.into_iter().filter(|mode| may_be(gpu, *mode)).collect();
+        let all = first..first + modes.len();
+        let mut own = first;
+        for (position, mode) in all.clone().zip(modes) {
+            let mut kind = Kind::of(catalog, gpu, mode)?;
+            kind.siblings = all.clone().filter(|other| *other != position).collect();
+            self.kinds.push(kind);
+            if mode == gpu.mode {
+                own = position;
+            }
+        }
+        Ok(own)
+    }
+
+    /// The kinds that a GPU is of or can be given: others only while nothing uses it, and
+    /// with `keep_idle` only while nothing is on it.
+    pub(super) fn kinds_of(&self, gpu: usize, keep_idle: bool) -> Vec<usize> {
+        let Some(found) = self.gpus.get(gpu) else { return Vec::new() };
+        let may = found.on.is_unused() && !(keep_idle && super::modes::has_idle(&found.on));
+        let others = self.kinds.get(found.kind).filter(|_| may).map_or(&[][..], |k| &k.siblings);
+        core::iter::once(found.kind).chain(others.iter().copied()).collect()
     }
 
     pub(super) fn kind(&self, gpu: usize) -> Option<&Kind<'a>> {

@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::modes::may_be;
 use super::put::Place;
 use super::{Rule, Violation};
 use crate::catalog::{Amounts, Catalog, ComputeProfile, GpuDraw, Mechanism, Model, Offer, Profile, ShareType};
@@ -19,6 +20,8 @@ const PPM: u64 = 1_000_000;
 pub(super) struct Kind<'a> {
     pub(super) model: &'a Model,
     pub(super) mode: Mode,
+    /// The kinds, by position, that its GPUs are of in the other modes that they may be in.
+    pub(super) siblings: Vec<usize>,
     /// The device's own listing, else the model's.
     pub(super) profiles: &'a [Profile],
     pub(super) driver: Option<u32>,
@@ -43,8 +46,10 @@ pub(super) enum Thing {
 }
 
 impl<'a> Kind<'a> {
-    pub(super) fn of(catalog: &'a Catalog, gpu: &'a Gpu) -> Result<Self, Violation> {
-        let offer = catalog.offer(gpu).map_err(|e| {
+    /// A GPU of the document in a mode that it may be in.
+    pub(super) fn of(catalog: &'a Catalog, gpu: &'a Gpu, mode: Mode) -> Result<Self, Violation> {
+        let modes = Mode::ALL.into_iter().filter(|m| may_be(gpu, *m)).collect();
+        let offer = catalog.offer(&Gpu { mode, modes, ..gpu.clone() }).map_err(|e| {
             let rule = match e.fault() {
                 Fault::UnknownModel(_) => Rule::Unknown,
                 Fault::ModeNotOffered { .. } => Rule::NotOffered,
@@ -63,7 +68,8 @@ impl<'a> Kind<'a> {
         let memory_mib = amounts.memory_mib;
         Ok(Self {
             model,
-            mode: gpu.mode,
+            mode,
+            siblings: Vec::new(),
             profiles,
             driver,
             memory_mib,
@@ -78,7 +84,8 @@ impl<'a> Kind<'a> {
     /// Whether another GPU of the document is of this kind.
     pub(super) fn is_of(&self, gpu: &Gpu) -> bool {
         let own = self.document;
-        own.mode == gpu.mode
+        self.mode == gpu.mode
+            && Mode::ALL.into_iter().all(|mode| may_be(own, mode) == may_be(gpu, mode))
             && own.model == gpu.model
             && own.driver == gpu.driver
             && own.memory_mib == gpu.memory_mib

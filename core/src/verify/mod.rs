@@ -12,6 +12,7 @@ mod decision;
 pub mod device;
 mod image;
 mod kind;
+mod modes;
 mod moves;
 mod node;
 mod plan;
@@ -154,6 +155,8 @@ rules! {
     Members = "members",
     /// A move that is not allowed.
     Move = "move",
+    /// A change of mode that is not allowed.
+    Mode = "mode",
     /// A step that is not legal where it stands.
     Step = "step",
     /// A step names the wrong leases as disturbed.

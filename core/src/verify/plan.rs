@@ -8,6 +8,7 @@ use super::bound::{Admitted, bound};
 use super::decision::check_spread;
 use super::image::{Image, Resident};
 use super::kind::cells_of;
+use super::modes;
 use super::put::Place;
 use super::put::{Hold, On, overlaps};
 use super::serve::{Member, members, seat};
@@ -51,6 +52,7 @@ pub fn plan(catalog: &Catalog, state: &State, workloads: &[Workload], plan: &Pla
     }
     let mut admitted = alloc::vec![0u64; workloads.len()];
     let mut after = before.clone();
+    let changed = modes::apply(&mut after, &plan.mode_changes)?;
     let mut placed: Vec<(usize, Member)> = Vec::new();
     for (i, lease) in plan.leases.iter().enumerate() {
         let at = alloc::format!("leases[{i}]");
@@ -65,6 +67,7 @@ pub fn plan(catalog: &Catalog, state: &State, workloads: &[Workload], plan: &Pla
         *count = u64::try_from(own.len()).unwrap_or(u64::MAX);
         placed.extend(own.into_iter().map(|member| (position, member)));
     }
+    modes::serve_somebody(&after, &changed, placed.iter().map(|(_, member)| member))?;
     check_gpus(&before, &after, &asked, &placed)?;
     power::check_all(&after)?;
     check_refusals(plan, workloads, &admitted)?;
@@ -120,8 +123,15 @@ fn check_gpus(
     }
     let keeping = |p: &&(usize, Member)| asked.get(p.0).is_some_and(|a| a.workload.keep_idle);
     for (gpu, place) in placed.iter().filter(keeping).flat_map(|(_, m)| &m.parts) {
+        if let (Some(old), Some(new)) = (before.gpus.get(*gpu), after.gpus.get(*gpu))
+            && old.kind != new.kind
+            && modes::has_idle(&old.on)
+        {
+            let text = "an idle instance would go for a change of mode";
+            return Err(Violation::new(Rule::KeepIdle, before.say(*gpu), text));
+        }
         let (Place::Instance { profile, start } | Place::Compute { profile, start, .. }) = *place else { continue };
-        let (Some(found), Some(kind)) = (before.gpus.get(*gpu), before.kind(*gpu)) else { continue };
+        let (Some(found), Some(kind)) = (before.gpus.get(*gpu), after.kind(*gpu)) else { continue };
         let On::Grid(pieces) = &found.on else { continue };
         let size = kind.profile(profile).map_or(0, cells_of);
         let goes = |p: &super::put::Piece| {

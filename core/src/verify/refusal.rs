@@ -19,8 +19,11 @@ const WORK_MAX: u32 = 40_000;
 struct Seat {
     node: usize,
     alternative: usize,
-    parts: Vec<(usize, Place)>,
+    parts: Vec<Part>,
 }
+
+/// A place on a GPU, both by position, that is or is given the kind in the middle.
+type Part = (usize, usize, Place);
 
 /// What a search found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +42,7 @@ pub(super) fn check(image: Image<'_>, asked: &Asked<'_>) -> Result<Checked, Viol
         Found::Unknown => Ok(Checked::Partial),
         Found::Place => {
             let say = |seat: &Seat| match seat.parts.first() {
-                Some((gpu, place)) => alloc::format!("{} as {place:?}", search.image.say(*gpu)),
+                Some((gpu, _, place)) => alloc::format!("{} as {place:?}", search.image.say(*gpu)),
                 None => alloc::format!("node #{}", seat.node),
             };
             let places: Vec<_> = search.chosen.iter().map(say).collect();
@@ -110,18 +113,19 @@ impl<'a> Search<'a, '_> {
             Some(found) => found.gpus.clone().filter(|g| self.is_open(*g)).collect(),
             None => return Found::Nothing,
         };
-        let seat = |parts: Vec<(usize, Place)>| Seat { node, alternative, parts };
+        let seat = |parts: Vec<Part>| Seat { node, alternative, parts };
         match ask {
             // With models named, what a member without a GPU asks for is not said.
             Ask::NodeOnly {} if !asked.models.is_empty() => Found::Unknown,
             Ask::NodeOnly {} => self.try_seat(seat(Vec::new())),
             Ask::Profile(_) | Ask::AtLeast(_) | Ask::Fraction(_) | Ask::Mps(_) => {
                 let mut whole = Found::Nothing;
-                for gpu in gpus {
-                    let Some(kind) = self.image.kind(gpu) else { continue };
+                let kinds: Vec<(usize, usize)> = gpus.into_iter().flat_map(|gpu| self.kinds_of(gpu)).collect();
+                for (gpu, position) in kinds {
+                    let Some(kind) = self.image.kinds.get(position) else { continue };
                     let places: Vec<Place> = ones(kind, ask).iter().flat_map(|one| one.places(kind)).collect();
                     for place in places {
-                        match self.try_seat(seat(Vec::from([(gpu, place)]))) {
+                        match self.try_seat(seat(Vec::from([(gpu, position, place)]))) {
                             Found::Place => return Found::Place,
                             Found::Unknown => whole = Found::Unknown,
                             Found::Nothing => {}
@@ -139,6 +143,12 @@ impl<'a> Search<'a, '_> {
         }
     }
 
+    /// A GPU with each kind that it is of or can be given.
+    fn kinds_of(&self, gpu: usize) -> Vec<(usize, usize)> {
+        let kinds = self.image.kinds_of(gpu, self.asked.workload.keep_idle);
+        kinds.into_iter().map(|kind| (gpu, kind)).collect()
+    }
+
     fn is_open(&self, gpu: usize) -> bool {
         self.image.closed(gpu).is_none() && self.image.kind(gpu).is_some_and(|k| self.asked.allows(k))
     }
@@ -152,7 +162,7 @@ impl<'a> Search<'a, '_> {
         if self.chosen.last().is_some_and(|last| seat < *last) {
             return Found::Nothing;
         }
-        let spot = |s: &Seat| Spot { node: s.node, gpus: s.parts.iter().map(|(gpu, _)| *gpu).collect() };
+        let spot = |s: &Seat| Spot { node: s.node, gpus: s.parts.iter().map(|(gpu, ..)| *gpu).collect() };
         if let Some(spread) = self.asked.workload.members {
             let own = spot(&seat);
             if !self.chosen.iter().all(|other| may_lie(&self.image, spread, &own, &spot(other))) {
@@ -179,27 +189,30 @@ impl<'a> Search<'a, '_> {
         found
     }
 
-    fn keep(&self, seat: &Seat) -> Vec<(usize, On)> {
-        let mut gpus: Vec<usize> = seat.parts.iter().map(|(gpu, _)| *gpu).collect();
+    fn keep(&self, seat: &Seat) -> Vec<(usize, usize, On)> {
+        let mut gpus: Vec<usize> = seat.parts.iter().map(|(gpu, ..)| *gpu).collect();
         gpus.sort_unstable();
         gpus.dedup();
-        gpus.into_iter().filter_map(|g| Some((g, self.image.gpus.get(g)?.on.clone()))).collect()
+        let held = |gpu: usize| self.image.gpus.get(gpu).map(|g| (gpu, g.kind, g.on.clone()));
+        gpus.into_iter().filter_map(held).collect()
     }
 
-    fn restore(&mut self, before: Vec<(usize, On)>) {
-        for (gpu, on) in before {
+    fn restore(&mut self, before: Vec<(usize, usize, On)>) {
+        for (gpu, kind, on) in before {
             if let Some(found) = self.image.gpus.get_mut(gpu) {
-                found.on = on;
+                (found.kind, found.on) = (kind, on);
             }
         }
     }
 
-    fn put(&mut self, seat: &Seat, before: &[(usize, On)]) -> bool {
-        let put = seat.parts.iter().all(|(gpu, place)| {
-            let apart = self.image.kind(*gpu).is_some_and(|kind| self.asked.keeps_apart(kind, *place).is_ok());
+    fn put(&mut self, seat: &Seat, before: &[(usize, usize, On)]) -> bool {
+        let put = seat.parts.iter().all(|(gpu, kind, place)| {
+            self.give_kind(*gpu, *kind);
+            let own = self.image.gpus.get(*gpu).filter(|g| g.kind == *kind).and_then(|g| self.image.kinds.get(g.kind));
+            let apart = own.is_some_and(|kind| self.asked.keeps_apart(kind, *place).is_ok());
             apart && self.image.put(*gpu, *place, None).is_ok()
         });
-        put && before.iter().all(|(gpu, on)| {
+        put && before.iter().all(|(gpu, _, on)| {
             let within = match (self.image.gpus.get(*gpu), self.image.kind(*gpu)) {
                 (Some(found), Some(kind)) => found.on.check_used(kind).is_ok(),
                 _ => false,
@@ -208,19 +221,30 @@ impl<'a> Search<'a, '_> {
         })
     }
 
+    /// Gives an unused GPU a kind; one in use stays what it is.
+    fn give_kind(&mut self, gpu: usize, kind: usize) {
+        if let (Some(found), Some(facts)) = (self.image.gpus.get_mut(gpu), self.image.kinds.get(kind))
+            && found.kind != kind
+            && found.on.is_unused()
+        {
+            (found.kind, found.on) = (kind, On::empty(facts.mode));
+        }
+    }
+
     /// Sets of whole GPUs of one model that are joined as asked.
     fn sets(
         &mut self,
         gpus: &[usize],
         ask: &WholeGpus,
         set: &mut Vec<usize>,
-        seat: &dyn Fn(Vec<(usize, Place)>) -> Seat,
+        seat: &dyn Fn(Vec<Part>) -> Seat,
     ) -> Found {
         if u32::try_from(set.len()) == Ok(ask.count) {
             if ask.link == Some(GpuLink::FabricPartition) && !is_partition(&self.image, set) {
                 return Found::Nothing;
             }
-            return self.try_seat(seat(set.iter().map(|gpu| (*gpu, Place::Whole)).collect()));
+            let parts = set.iter().filter_map(|gpu| Some((*gpu, self.whole_kind(*gpu, ask)?, Place::Whole)));
+            return self.try_seat(seat(parts.collect()));
         }
         let mut whole = Found::Nothing;
         for (i, gpu) in gpus.iter().enumerate() {
@@ -231,7 +255,7 @@ impl<'a> Search<'a, '_> {
             let model = |g: usize| self.image.kind(g).map(|k| &k.model.id);
             let unused = self.image.gpus.get(*gpu).is_some_and(|g| g.on.is_unused());
             let fits = unused
-                && offers_whole(&self.image, ask, *gpu)
+                && self.whole_kind(*gpu, ask).is_some()
                 && is_near(&self.image, ask, *gpu)
                 && set.iter().all(|o| model(*o) == model(*gpu) && are_joined(&self.image, ask.link, *o, *gpu));
             if !fits {
@@ -249,32 +273,40 @@ impl<'a> Search<'a, '_> {
         whole
     }
 
+    /// The kind in which a GPU is or can be given whole with the memory asked.
+    fn whole_kind(&self, gpu: usize, ask: &WholeGpus) -> Option<usize> {
+        let offers = |(_, kind): &(usize, usize)| self.image.kinds.get(*kind).is_some_and(|k| offers_whole(k, ask));
+        self.kinds_of(gpu).into_iter().find(offers).map(|(_, kind)| kind)
+    }
+
     /// Several instances, one after the other; equal ones in rising order only.
     fn instances(
         &mut self,
         gpus: &[usize],
         names: &[&str],
         on: InstancesOn,
-        parts: &mut Vec<(usize, Place)>,
-        seat: &dyn Fn(Vec<(usize, Place)>) -> Seat,
+        parts: &mut Vec<Part>,
+        seat: &dyn Fn(Vec<Part>) -> Seat,
     ) -> Found {
         let Some(name) = names.get(parts.len()) else { return self.try_seat(seat(parts.clone())) };
         let is_twin = parts.len().checked_sub(1).and_then(|i| names.get(i)) == Some(name);
         let mut whole = Found::Nothing;
-        for gpu in gpus {
-            let one: Option<One> = self.image.kind(*gpu).and_then(|kind| named(kind, name));
-            let places = one.and_then(|one| Some(one.places(self.image.kind(*gpu)?))).unwrap_or_default();
+        let kinds: Vec<(usize, usize)> = gpus.iter().flat_map(|gpu| self.kinds_of(*gpu)).collect();
+        for (gpu, position) in kinds {
+            let Some(kind) = self.image.kinds.get(position) else { continue };
+            let places = named(kind, name).map_or_else(Vec::new, |one: One| one.places(kind));
             for place in places {
                 self.work += 1;
                 if self.work > WORK_MAX {
                     return Found::Unknown;
                 }
-                let done = is_twin && parts.last().is_some_and(|last| *last > (*gpu, place));
-                if done || !self.still_fits(parts, (*gpu, place)) {
+                let next = (gpu, position, place);
+                let done = is_twin && parts.last().is_some_and(|last| *last > next);
+                if done || !self.still_fits(parts, next) {
                     continue;
                 }
-                parts.push((*gpu, place));
-                let own: Vec<usize> = parts.iter().map(|(gpu, _)| *gpu).collect();
+                parts.push(next);
+                let own: Vec<usize> = parts.iter().map(|(gpu, ..)| *gpu).collect();
                 let found =
                     if lie_as_asked(on, &own) { self.instances(gpus, names, on, parts, seat) } else { Found::Nothing };
                 parts.pop();
@@ -288,12 +320,14 @@ impl<'a> Search<'a, '_> {
         whole
     }
 
-    /// Whether the parts so far can be together.
-    fn still_fits(&mut self, parts: &[(usize, Place)], next: (usize, Place)) -> bool {
-        let mut all: Vec<(usize, Place)> = parts.iter().filter(|(gpu, _)| *gpu == next.0).copied().collect();
-        all.push(next);
-        let (Some(found), Some(kind)) = (self.image.gpus.get(next.0), self.image.kind(next.0)) else { return false };
-        let mut on = found.on.clone();
-        all.iter().all(|(_, place)| on.put(kind, *place, None).is_ok()) && on.check_used(kind).is_ok()
+    /// Whether the parts so far can be together: those of one GPU in one kind.
+    fn still_fits(&self, parts: &[Part], next: Part) -> bool {
+        let here: Vec<Part> = parts.iter().copied().filter(|(gpu, ..)| *gpu == next.0).chain([next]).collect();
+        let (Some(found), Some(kind)) = (self.image.gpus.get(next.0), self.image.kinds.get(next.1)) else {
+            return false;
+        };
+        let mut on = if found.kind == next.1 { found.on.clone() } else { On::empty(kind.mode) };
+        here.iter().all(|(_, own, place)| *own == next.1 && on.put(kind, *place, None).is_ok())
+            && on.check_used(kind).is_ok()
     }
 }

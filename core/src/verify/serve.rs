@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::ask::{Asked, named, ones};
 use super::image::{Image, Located};
+use super::kind::Kind;
 use super::node::{Guest, Spot, are_joined, is_near, is_partition};
 use super::put::{Hold, On, Owner, Piece, Place, Refused};
 use super::{Rule, Violation};
@@ -172,7 +173,7 @@ fn whole_gpus(image: &Image<'_>, ask: &WholeGpus, parts: &[(usize, Place)]) -> R
     if gpus.iter().any(|g| model(g) != gpus.first().and_then(model)) {
         return wrong("the GPUs are not of one model");
     }
-    let enough = |gpu: &usize| offers_whole(image, ask, *gpu);
+    let enough = |gpu: &usize| image.kind(*gpu).is_some_and(|kind| offers_whole(kind, ask));
     if !gpus.iter().all(enough) {
         return Err((Rule::Amount, alloc::string::String::from("a GPU has too little memory")));
     }
@@ -185,12 +186,10 @@ fn whole_gpus(image: &Image<'_>, ask: &WholeGpus, parts: &[(usize, Place)]) -> R
     Err((Rule::Link, alloc::string::String::from("the GPUs are not joined as asked")))
 }
 
-/// Whether a GPU can be given whole and has the memory asked.
-pub(super) fn offers_whole(image: &Image<'_>, ask: &WholeGpus, gpu: usize) -> bool {
-    image.kind(gpu).is_some_and(|kind| {
-        kind.mode == crate::fleet::Mode::Whole
-            && ask.memory_mib.is_none_or(|least| kind.memory_mib.is_some_and(|has| has >= least))
-    })
+/// Whether a GPU of this kind can be given whole and has the memory asked.
+pub(super) fn offers_whole(kind: &Kind<'_>, ask: &WholeGpus) -> bool {
+    kind.mode == crate::fleet::Mode::Whole
+        && ask.memory_mib.is_none_or(|least| kind.memory_mib.is_some_and(|has| has >= least))
 }
 
 /// Whether every idle instance of `before` is still there, or in use, and has room beside

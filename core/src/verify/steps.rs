@@ -33,6 +33,7 @@ pub(super) fn check(
     let handed = placed.iter().flat_map(|m| m.parts.iter().map(|(gpu, place)| (m.number, *gpu, *place)));
     let mut run = Run {
         image: before,
+        after,
         asked,
         moved,
         gpus: BTreeMap::new(),
@@ -43,15 +44,17 @@ pub(super) fn check(
     for (i, step) in decision.steps.iter().enumerate() {
         run.step(step).map_err(|v| v.within(&alloc::format!("steps[{i}]")))?;
     }
-    run.end(after)
+    run.end()
 }
 
 struct Run<'a> {
     image: &'a Image<'a>,
+    after: &'a Image<'a>,
     asked: &'a Asked<'a>,
     moved: &'a [Moved<'a>],
-    /// GPUs that steps have touched. A fresh or detached instance is idle until attached.
-    gpus: BTreeMap<usize, On>,
+    /// GPUs that steps have touched, each with its kind. A fresh or detached instance is idle
+    /// until attached.
+    gpus: BTreeMap<usize, (usize, On)>,
     /// What is still to be handed to members.
     open: Vec<(u32, usize, Place)>,
     /// By move: whether its lease has the new instance, and whether it has left the old.
@@ -82,12 +85,16 @@ impl Run<'_> {
         let Some(gpu) = node.and_then(|n| self.image.gpu_at(n, step.gpu)) else {
             return Err(Violation::new(Rule::Unknown, "", alloc::format!("no GPU {} on `{}`", step.gpu, step.node)));
         };
-        let (Some(kind), Some(found)) = (self.image.kind(gpu), self.image.gpus.get(gpu)) else {
-            return bad("no such GPU");
-        };
+        let Some(found) = self.image.gpus.get(gpu) else { return bad("no such GPU") };
+        let (mut position, mut on) = self.gpus.remove(&gpu).unwrap_or_else(|| (found.kind, found.on.clone()));
+        let Some(kind) = self.image.kinds.get(position) else { return bad("no such GPU") };
         speaks_of_mode(kind, &step.action)?;
-        let mut on = self.gpus.remove(&gpu).unwrap_or_else(|| found.on.clone());
         let disturbed = match &step.action {
+            Action::SetMode { from, to } => {
+                position = self.set_mode(kind, gpu, &on, (*from, *to))?;
+                on = On::empty(*to);
+                None
+            }
             Action::CreateInstance { profile, profile_id, start, size } => {
                 let said = Said { profile, profile_id: *profile_id, start: *start, size: *size };
                 self.create(kind, gpu, &mut on, said)?
@@ -131,8 +138,23 @@ impl Run<'_> {
             let text = alloc::format!("the step disturbs {who}, not {:?}", step.disturbs);
             return Err(Violation::new(Rule::Disturbs, "disturbs", text));
         }
-        self.gpus.insert(gpu, on);
+        self.gpus.insert(gpu, (position, on));
         Ok(())
+    }
+
+    /// The kind that a GPU is of after the change of mode that the decision says for it.
+    fn set_mode(&self, kind: &Kind<'_>, gpu: usize, on: &On, (from, to): (Mode, Mode)) -> Result<usize, Violation> {
+        if !(on.is_unused() && pieces(on).is_empty()) {
+            return bad(alloc::format!("something is on {}", self.image.say(gpu)));
+        }
+        match self.after.gpus.get(gpu).map(|g| g.kind) {
+            Some(new) if kind.mode == from && from != to && self.after.kind(gpu).is_some_and(|k| k.mode == to) => {
+                Ok(new)
+            }
+            _ => {
+                bad(alloc::format!("{} does not change from `{}` to `{}`", self.image.say(gpu), from.name(), to.name()))
+            }
+        }
     }
 
     fn open_to(&self, kind: &Kind<'_>, gpu: usize) -> Result<(), Violation> {
@@ -308,7 +330,7 @@ impl Run<'_> {
 
     /// The end: everything handed over, nothing made for nobody, and every GPU used as the
     /// decision says.
-    fn end(mut self, after: &Image<'_>) -> Result<(), Violation> {
+    fn end(mut self) -> Result<(), Violation> {
         let ends = |text: String| Err(Violation::new(Rule::EndState, "steps", text));
         if let Some((member, gpu, _)) = self.open.first() {
             return ends(alloc::format!("member {member} is not handed its part of {}", self.image.say(*gpu)));
@@ -321,20 +343,21 @@ impl Run<'_> {
                 return ends(alloc::format!("`{}` is not handed its new place", moved.name));
             }
             // What no lease owns is handed over by nobody: its new instance is there.
-            if let (None, Some(On::Grid(there))) = (moved.owner, self.gpus.get_mut(&moved.to.0)) {
+            if let (None, Some((_, On::Grid(there)))) = (moved.owner, self.gpus.get_mut(&moved.to.0)) {
                 let fresh = there.iter_mut().find(|p| p.start == moved.to.2 && p.profile == moved.to.1);
                 fresh.into_iter().for_each(|p| (p.hold, p.owner) = (Hold::Busy, None));
             }
         }
-        for (gpu, on) in &self.gpus {
+        for (gpu, (_, on)) in &self.gpus {
             if pieces(on).iter().any(|p| p.hold == Hold::Idle && p.owner == Some(FRESH)) {
                 return ends(alloc::format!("an instance is made on {} for nobody", self.image.say(*gpu)));
             }
         }
-        for (gpu, wanted) in after.gpus.iter().enumerate() {
-            let now = self.gpus.get(&gpu).or_else(|| self.image.gpus.get(gpu).map(|g| &g.on));
-            let touched = self.gpus.contains_key(&gpu) || self.image.gpus.get(gpu).is_some_and(|g| g.on != wanted.on);
-            if touched && now.map(On::used) != Some(wanted.on.used()) {
+        for (gpu, wanted) in self.after.gpus.iter().enumerate() {
+            let Some(before) = self.image.gpus.get(gpu) else { continue };
+            let (kind, now) = self.gpus.get(&gpu).map_or((before.kind, &before.on), |(kind, on)| (*kind, on));
+            let touched = self.gpus.contains_key(&gpu) || before.kind != wanted.kind || before.on != wanted.on;
+            if touched && (kind != wanted.kind || now.used() != wanted.on.used()) {
                 return ends(alloc::format!("{} ends otherwise than the placements say", self.image.say(gpu)));
             }
         }
@@ -351,7 +374,7 @@ fn speaks_of_mode(kind: &Kind<'_>, action: &Action) -> Result<(), Violation> {
         Action::CreateVgpu { instance_start, .. } | Action::DestroyVgpu { instance_start, .. } => {
             kind.mode == if instance_start.is_some() { Mode::VgpuMig } else { Mode::VgpuMixed }
         }
-        Action::Attach { .. } | Action::Detach { .. } => true,
+        Action::SetMode { .. } | Action::Attach { .. } | Action::Detach { .. } => true,
     };
     if fits { Ok(()) } else { bad(alloc::format!("not a step on a GPU in mode `{}`", kind.mode.name())) }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use slicewise::{Action, Decision, Part, Placement, Proof, Reason, Remedy, Site, Verdict};
+use slicewise::{Action, Code, Decision, ModeChange, Part, Placement, Proof, Reason, Remedy, Site, Verdict};
 
 use super::{FleetArgs, exit_code, verdict_name};
 use crate::failure::Failure;
@@ -66,6 +66,9 @@ pub fn render(decision: &Decision, conflict: &[String], remedies: &[Remedy]) -> 
     for placement in &decision.placements {
         let _ = writeln!(text, "  member {} gets {}", placement.member, place(placement));
     }
+    for change in &decision.mode_changes {
+        let _ = writeln!(text, "  {}", mode_change(change));
+    }
     for moved in &decision.moves {
         let _ = writeln!(text, "  moves {} from {} to {}", moved.lease, site(&moved.from), site(&moved.to));
     }
@@ -73,7 +76,11 @@ pub fn render(decision: &Decision, conflict: &[String], remedies: &[Remedy]) -> 
         let _ = writeln!(text, "  {}", reason_line(reason));
         for blocker in &reason.blockers {
             let by = if blocker.by.is_empty() { "nothing on its cells".to_string() } else { blocker.by.join(", ") };
-            let _ = writeln!(text, "    {} GPU{} start {}: {by}", blocker.node, blocker.gpu, blocker.start);
+            let what = match reason.code {
+                Code::ModeOccupied => String::from("has to be left by"),
+                _ => format!("start {}:", blocker.start),
+            };
+            let _ = writeln!(text, "    {} GPU{} {what} {by}", blocker.node, blocker.gpu);
         }
     }
     if !conflict.is_empty() {
@@ -104,6 +111,12 @@ fn place(placement: &Placement) -> String {
         Part::Fraction { milli, memory_mib: 0, .. } => format!("{milli} thousandths of {at}"),
         Part::Fraction { milli, memory_mib, .. } => format!("{milli} thousandths and {memory_mib} MiB of {at}"),
     }
+}
+
+/// A change of mode in words.
+pub fn mode_change(change: &ModeChange) -> String {
+    let ModeChange { node, gpu, from, to } = change;
+    format!("changes the mode of {node} GPU{gpu} from {} to {}", from.name(), to.name())
 }
 
 fn site(site: &Site) -> String {
@@ -158,6 +171,7 @@ fn inside(instance_start: Option<u16>) -> String {
 
 fn action(action: &Action) -> String {
     match action {
+        Action::SetMode { from, to } => format!("change the mode from {} to {}", from.name(), to.name()),
         Action::CreateInstance { profile, start, .. } => format!("create {profile} at {start}"),
         Action::DestroyInstance { profile, start, .. } => format!("destroy {profile} at {start}"),
         Action::CreateCompute { profile, start, instance_start, .. } => {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
-use slicewise::{Lease, Step, formats};
+use slicewise::{Lease, ModeChange, Step, formats};
 
 use super::FleetArgs;
 use crate::failure::Failure;
@@ -40,10 +40,12 @@ enum Kind {
 }
 
 /// What a plan and a decision have that can be carried out.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Orders {
     #[serde(default)]
     leases: Vec<Lease>,
+    #[serde(default)]
+    mode_changes: Vec<ModeChange>,
     #[serde(default)]
     steps: Vec<Step>,
 }
@@ -55,14 +57,18 @@ impl Export {
         let orders = self.plan.as_ref().map(|f| Text::read(f)).transpose()?;
         let parsed: Option<Orders> = orders.as_ref().map(Text::json).transpose()?;
         let source = orders.as_ref().unwrap_or(&text);
-        let Orders { leases, steps } = parsed.unwrap_or(Orders { leases: Vec::new(), steps: Vec::new() });
+        let Orders { leases, mode_changes, steps } = parsed.unwrap_or_default();
         if let Kind::NvidiaSmi = self.kind {
-            let planned = engine.steps_for(&leases).map_err(|e| Failure::engine(source, e))?;
+            let planned = engine.steps_for(&leases, &mode_changes).map_err(|e| Failure::engine(source, e))?;
             let steps = if leases.is_empty() { steps } else { planned };
             io::print(&commands(&steps, self.undo))?;
             return Ok(ExitCode::SUCCESS);
         }
         let mut state = engine.snapshot();
+        // A decision has no leases: what it changes is made by committing it.
+        if !leases.is_empty() {
+            state.change_modes(&mode_changes);
+        }
         state.leases.extend(leases);
         let after = slicewise::Engine::new(&state).map_err(|e| Failure::engine(source, e))?;
         match self.kind {

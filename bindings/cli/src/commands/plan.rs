@@ -9,9 +9,13 @@ use serde::Serialize;
 use slicewise::{BoundOf, BoundSource, Objective, Placement, Plan, Progress};
 
 use super::FleetArgs;
+use super::explain::mode_change;
 use crate::failure::Failure;
 use crate::io::{self, Text};
 use crate::{draw, table};
+
+/// Changes of mode, and refused requests, that are listed one by one.
+const LISTED_MAX: usize = 20;
 
 /// Plan a batch of requests at once.
 #[derive(Args)]
@@ -124,11 +128,17 @@ fn render(plan: &Plan) -> String {
         text.push_str(&format!("The bound leaves out: {}.\n", plan.relaxed.join(", ")));
     }
     text.push_str(if plan.verified { "Checked by the verifier.\n" } else { "NOT VERIFIED.\n" });
-    for refusal in plan.refusals.iter().take(20) {
+    for change in plan.mode_changes.iter().take(LISTED_MAX) {
+        text.push_str(&format!("  {}\n", mode_change(change)));
+    }
+    if plan.mode_changes.len() > LISTED_MAX {
+        text.push_str(&format!("  … and of {} more GPUs\n", plan.mode_changes.len() - LISTED_MAX));
+    }
+    for refusal in plan.refusals.iter().take(LISTED_MAX) {
         text.push_str(&format!("  refused: {} of {}\n", refusal.members, refusal.workload));
     }
-    if plan.refusals.len() > 20 {
-        text.push_str(&format!("  … and {} more requests\n", plan.refusals.len() - 20));
+    if plan.refusals.len() > LISTED_MAX {
+        text.push_str(&format!("  … and {} more requests\n", plan.refusals.len() - LISTED_MAX));
     }
     text
 }

@@ -85,6 +85,9 @@ pub struct GpuRow {
     /// How they are shared; absent: as `mig` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
+    /// Modes that they may be changed to while nothing is on them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<Mode>,
     /// Settings of the mode.
     #[serde(default)]
     pub sharing: Sharing,
@@ -142,7 +145,8 @@ fn extend(node: &mut Node, row: &GpuRow) {
         let index = explicit.then_some(free);
         free = free.saturating_add(1);
         let (model, driver, sharing) = (row.model.clone(), row.driver.clone(), row.sharing.clone());
-        let gpu = Gpu { index, model, mode, driver, sharing, ..Gpu::default() };
+        let modes = row.modes.clone();
+        let gpu = Gpu { index, model, mode, modes, driver, sharing, ..Gpu::default() };
         node.gpus.push(gpu);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use slicewise_core::decision::{Action, Step};
+use slicewise_core::fleet::Mode;
 
 /// What to run for one step, and what takes it back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,9 +60,10 @@ fn rank(action: &Action) -> u8 {
     match action {
         Action::DestroyCompute { .. } | Action::DestroyVgpu { .. } => 0,
         Action::DestroyInstance { .. } => 1,
-        Action::CreateInstance { .. } => 2,
-        Action::CreateCompute { .. } | Action::CreateVgpu { .. } => 3,
-        Action::Attach { .. } | Action::Detach { .. } => 4,
+        Action::SetMode { .. } => 2,
+        Action::CreateInstance { .. } => 3,
+        Action::CreateCompute { .. } | Action::CreateVgpu { .. } => 4,
+        Action::Attach { .. } | Action::Detach { .. } => 5,
     }
 }
 
@@ -69,6 +71,7 @@ fn command(step: &Step, own: &Own<'_>) -> Option<Command> {
     let gpu = step.gpu;
     let default = |start: u16| !own.contains(&(step.node.as_str(), gpu, start));
     let (run, undo) = match &step.action {
+        Action::SetMode { from, to } => (set_mode(gpu, *from, *to), set_mode(gpu, *to, *from)),
         Action::CreateInstance { profile, profile_id, start, size } => (
             create(gpu, profile, *profile_id, *start, default(*start)),
             destroy(gpu, None, *start, *size, default(*start)),
@@ -91,6 +94,17 @@ fn command(step: &Step, own: &Own<'_>) -> Option<Command> {
         }
     };
     Some(Command { node: step.node.clone(), run, undo })
+}
+
+/// Of the modes, the driver knows only whether MIG is on; the rest is said for the host.
+fn set_mode(gpu: u32, from: Mode, to: Mode) -> String {
+    let is_mig = |mode: Mode| matches!(mode, Mode::Mig | Mode::VgpuMig);
+    let note = format!("# GPU {gpu}: from mode {} to {}", from.name(), to.name());
+    match (is_mig(from), is_mig(to)) {
+        (false, true) => format!("nvidia-smi -i {gpu} -mig 1 {note}"),
+        (true, false) => format!("nvidia-smi -i {gpu} -mig 0 {note}"),
+        _ => format!("{note}; no setting of the driver"),
+    }
 }
 
 fn create(gpu: u32, profile: &str, id: Option<u32>, start: u16, with_default: bool) -> String {
@@ -193,6 +207,18 @@ mod tests {
         assert!(commands[0].undo.ends_with("test -n \"$gi\" && nvidia-smi mig -i 0 -dgi -gi \"$gi\""));
         assert!(commands[1].run.contains("-gi \"$gi\" -cci 1c.3g.40gb # asked at start 2"));
         assert!(commands[1].undo.contains("$8 ~ /^2:/"));
+    }
+
+    #[test]
+    fn modes_change_between_what_goes_and_what_comes() {
+        let set = |from, to| Action::SetMode { from, to };
+        let steps = [set(Mode::Mps, Mode::Mig), create_at(4)].map(|a| step(2, a));
+        let commands = nvidia_smi(&[steps[1].clone(), steps[0].clone()]);
+        assert_eq!(commands[0].run, "nvidia-smi -i 2 -mig 1 # GPU 2: from mode mps to mig");
+        assert_eq!(commands[0].undo, "nvidia-smi -i 2 -mig 0 # GPU 2: from mode mig to mps");
+        assert!(commands[1].run.contains("-cgi 9:4"), "{commands:?}");
+        let commands = nvidia_smi(&[step(0, set(Mode::Whole, Mode::Mps))]);
+        assert_eq!(commands[0].run, "# GPU 0: from mode whole to mps; no setting of the driver");
     }
 
     #[test]
