@@ -13,7 +13,8 @@ use slicewise_core::place::{Budget, Policy, decide, explain};
 use slicewise_core::reason::Code;
 use slicewise_core::verify;
 use slicewise_core::workload::{
-    Ask, Fraction, GpuLink, Instances, InstancesOn, MpsPriority, MpsShare, Requirement, Resources, Spread, WholeGpus, Workload,
+    Ask, Fraction, GpuLink, Instances, InstancesOn, MpsPriority, MpsShare, Requirement, Resources, Spread, WholeGpus,
+    Workload,
 };
 
 use crate::text::CATALOG;

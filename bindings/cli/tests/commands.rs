@@ -362,3 +362,25 @@ fn unknown_boards_are_refused() {
     assert_eq!(out.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&out.stderr).contains("unknown vGPU board `L99`"));
 }
+
+#[test]
+fn draws_caps_and_who_is_slowed_are_shown() {
+    let state = "racks: [{ name: r, power_cap: { limit_w: 60, throttle: true } }]
+nodes:
+  - { name: n, rack: r, power_cap: { limit_w: 80 }, gpus: [{ model: t4 }] }
+leases:
+  - { name: a, placements: [{ node: n, gpu: 0, kind: whole }] }
+";
+    let state = scratch("power.yaml", state);
+    let answer = json(&["power", "--state", &state, "--json"]);
+    assert_eq!((&answer["nodes"][0]["draw_mw"], &answer["racks"][0]["cap_w"]), (&70_000.into(), &60.into()));
+    assert_eq!((&answer["slowed"][0]["name"], &answer["slowed"][0]["share_mw"]), (&"a".into(), &50_000.into()));
+    let shown = String::from_utf8_lossy(&slicewise(&["power", "--state", &state]).stdout).into_owned();
+    assert!(shown.contains("70.0 W") && shown.contains("83.33 % to 94.10 %"), "{shown}");
+    let shown = String::from_utf8_lossy(&slicewise(&["catalog", "t4"]).stdout).into_owned();
+    assert!(shown.contains("Power: 10 W idle, 70 W full (published)"), "{shown}");
+    let request = scratch("power-request.yaml", "{ name: b, any_of: [node_only: {}] }\n");
+    let shown = slicewise(&["place", "--state", &state, "--requests", &request]).stdout;
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    assert!(shown.contains("node n draws 70.0 W of 80 W, was 70.0 W"), "{shown}");
+}

@@ -28,6 +28,7 @@ fn table() -> String {
         (Fault::Unknown { kind: "", name: s() }, "A name that must exist does not."),
         (Fault::OutOfRange { value: 0, min: 0, max: 0 }, "A number is out of its range."),
         (Fault::Invalid(s()), "The document breaks a rule that has no narrower name."),
+        (Fault::UnknownPower { model: s() }, "A GPU is under a power limit or cap and its watts are not known."),
     ];
     for (fault, meaning) in faults {
         let _ = writeln!(text, "| {} | `{}` | {meaning} |", fault.number(), fault.code());

@@ -184,10 +184,12 @@ mod tests {
         let mut reached = Vec::new();
         let sharings = [Sharing::Whole, Sharing::Mig, Sharing::Mps, Sharing::TimeSliced, Sharing::Software];
         for sharing in sharings {
-            for class in Class::ALL {
+            let priorities = [None, Some(MpsPriority::Normal), Some(MpsPriority::BelowNormal)];
+            for (class, mps_priority) in Class::ALL.into_iter().flat_map(|class| priorities.map(|p| (class, p))) {
                 let ask = AdviseAsk {
                     sharing,
                     class,
+                    mps_priority,
                     tenants: 4,
                     memory_mib: Some(40_000),
                     batch: Some(8),
@@ -220,6 +222,14 @@ mod tests {
         assert_eq!(value("mps-memory"), Some("0=10000M"));
         // No batch was given, so nothing is said of it.
         assert_eq!(value("batching"), None);
+        // The class asks for 0, the client itself for 1.
+        let priorities = |ask: &AdviseAsk| {
+            let all = advise(ask).unwrap().into_iter();
+            all.filter(|a| a.setting == "CUDA_MPS_CLIENT_PRIORITY").map(|a| a.value).collect::<Vec<_>>()
+        };
+        assert_eq!(priorities(&ask), ["0"]);
+        let below = AdviseAsk { mps_priority: Some(MpsPriority::BelowNormal), ..ask.clone() };
+        assert_eq!(priorities(&below), ["1"]);
         let error = advise(&AdviseAsk { tenants: 0, ..ask.clone() }).unwrap_err();
         assert_eq!(error.path(), "tenants");
         let error = advise(&AdviseAsk { memory_limit_mib: Some(50_000), ..ask }).unwrap_err();
