@@ -10,6 +10,7 @@ mod layouts;
 mod place;
 mod plan;
 mod recommend;
+mod replay;
 mod serve;
 mod size;
 mod timeshare;
@@ -42,6 +43,9 @@ pub enum Command {
     Plan(plan::PlanBatch),
     /// Find the fewest GPUs that serve inference models within their latency objectives.
     Serve(serve::Serve),
+    /// Replay a published trace under the product's policies or published ones.
+    #[command(subcommand)]
+    Replay(replay::Replay),
     /// Say why a request does not fit and what would help.
     Explain(explain::Explain),
     /// Check a state, a decision or a plan from anywhere.
@@ -71,6 +75,7 @@ impl Command {
             Self::Place(c) => c.run(),
             Self::Plan(c) => c.run(),
             Self::Serve(c) => c.run(),
+            Self::Replay(c) => c.run(),
             Self::Explain(c) => c.run(),
             Self::Verify(c) => c.run(),
             Self::VgpuTypes(c) => c.run(),
