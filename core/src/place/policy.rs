@@ -32,6 +32,9 @@ pub enum Term {
     /// Least growth of the expected part of the GPU that the demand mix cannot use
     /// (the gradient of fragmentation).
     ExpectedFragmentation,
+    /// Least loss of room for the demand mix, expected over the departures of what is there
+    /// (see [`Worth`](super::Worth)).
+    ExpectedLoss,
     /// A node that is already in use before an empty one.
     FewestNodesOpened,
     /// On the node with the fewest wholly free GPUs, so that big holes stay.
@@ -47,7 +50,7 @@ pub enum Term {
 pub struct Policy {
     /// The terms, the weightiest first.
     pub terms: Vec<Term>,
-    /// The demand expected, for [`Term::ExpectedFragmentation`].
+    /// The demand expected, for [`Term::ExpectedFragmentation`] and [`Term::ExpectedLoss`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mix: Vec<MixEntry>,
     /// Others may be moved for any request, not only for those that allow it.
@@ -95,13 +98,20 @@ impl Policy {
             "spread" => &[Term::Spread],
             "fewest-lost-placements" => &[Term::FewestLostPlacements, Term::BestFit],
             "expected-fragmentation" => &[Term::ExpectedFragmentation, Term::BestFit],
+            "value" => &[
+                Term::ExpectedLoss,
+                Term::BestFit,
+                Term::FewestReconfigurations,
+                Term::FewestNodesOpened,
+                Term::KeepNodesWhole,
+            ],
             "fewest-nodes-opened" => &[Term::FewestNodesOpened, Term::KeepNodesWhole, Term::BestFit],
             _ => return None,
         }))
     }
 
     /// The names that [`Policy::named`] knows.
-    pub const NAMES: [&'static str; 8] = [
+    pub const NAMES: [&'static str; 9] = [
         "default",
         "first-fit",
         "best-fit",
@@ -109,6 +119,7 @@ impl Policy {
         "spread",
         "fewest-lost-placements",
         "expected-fragmentation",
+        "value",
         "fewest-nodes-opened",
     ];
 }
@@ -123,6 +134,7 @@ pub struct Measures {
     opens_gpu: bool,
     placements_lost: i32,
     fragmentation: i64,
+    loss: i64,
     operations: u32,
 }
 
@@ -157,8 +169,15 @@ impl Measures {
             opens_gpu: space.is_unused(before),
             placements_lost: i32::try_from(lost).unwrap_or(i32::MAX),
             fragmentation: fragmentation(space, mix, after) - fragmentation(space, mix, before),
+            loss: 0,
             operations: space.reconfiguration(before, take),
         }
+    }
+
+    /// The same with the loss of room that the take means to the expected demand.
+    #[must_use]
+    pub fn with_loss(self, loss: i64) -> Self {
+        Self { loss, ..self }
     }
 
     /// The rank under the terms.
@@ -172,6 +191,7 @@ impl Measures {
                 Term::Spread => -i64::from(self.free_ppm_after),
                 Term::FewestLostPlacements => self.placements_lost.into(),
                 Term::ExpectedFragmentation => self.fragmentation,
+                Term::ExpectedLoss => self.loss,
                 Term::FewestNodesOpened => (!around.open).into(),
                 Term::KeepNodesWhole => around.peers.into(),
                 Term::FewestReconfigurations => self.operations.into(),

@@ -7,9 +7,9 @@ use slicewise::{Budget, Decision, Engine, Gpu, Node, Policy, State, Verdict, Wor
 use super::replay::{Admission, Placer, ReplayError};
 use super::stream::{Request, Stream};
 
-/// Places looked at for one request: far more than a decision without moves takes, and a
-/// bound on the search for moves.
-const WORK_MAX: u64 = 20_000;
+/// Places looked at for one request: what moves of one displacement each need, and little
+/// of the search for chains of them.
+const WORK_MAX: u64 = 1_000;
 
 /// An engine that is asked for each request.
 #[derive(Clone, Debug)]
