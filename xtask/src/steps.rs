@@ -53,6 +53,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "oracle", about: "the solver against highspy", tiers: BOTH, run: oracle },
     Step { name: "highs", about: "the solver with feature `highs`: lints and tests", tiers: FULL, run: highs },
     Step { name: "miri", about: "tests of core under Miri", tiers: FULL, run: miri },
+    Step { name: "replay", about: "published traces beside the project, all seeds", tiers: FULL, run: replay },
     Step { name: "ir", about: "instruction counts", tiers: FULL, run: ir },
     Step { name: "doctests", about: "examples in documentation", tiers: BOTH, run: doctests },
     Step { name: "run-tests", about: "unit and integration tests", tiers: BOTH, run: run_tests },
@@ -222,6 +223,12 @@ fn miri(context: &Context) -> Result<String, Stop> {
         .env("MIRIFLAGS", "-Zmiri-disable-isolation")
         // Else insta starts cargo to find the root, which Miri cannot do.
         .env("INSTA_WORKSPACE_ROOT", context.workspace.root.to_string_lossy());
+    context.run(&cmd)?;
+    Ok(String::new())
+}
+
+fn replay(context: &Context) -> Result<String, Stop> {
+    let cmd = Cmd::words("cargo test --release -p slicewise-tests --test replay").env("SLICEWISE_FULL", "1");
     context.run(&cmd)?;
     Ok(String::new())
 }

@@ -7,6 +7,7 @@
 //!   [`State`](slicewise_core::fleet::State).
 //! * [`export`]: decisions and fleets become commands and configurations.
 //! * [`serving`]: tables of measured inference points and of scenarios.
+//! * [`trace`]: in which order the pods of a trace arrive, and streams of MIG requests.
 //!
 //! ```
 //! use slicewise_core::catalog::Catalog;
@@ -33,6 +34,8 @@ pub mod export;
 pub mod import;
 mod quantity;
 pub mod serving;
+mod table;
+pub mod trace;
 
 pub use document::{
     Document, GpuRow, ReadError, locate, read, read_advise, read_recommend, read_requests, read_size, read_state,
@@ -40,3 +43,4 @@ pub use document::{
 };
 pub use import::{ImportError, ImportFault, Imported, Kind, Options, Source, import};
 pub use serving::{Scenarios, read_points, read_scenarios};
+pub use trace::{Arrivals, StreamRequest, read_arrivals, read_stream};

@@ -104,7 +104,14 @@ impl Engine {
     /// # Errors
     /// A request that is not well formed.
     pub fn decide(&self, workload: &Workload) -> Result<Decision, Error> {
-        Ok(place::decide(&self.ledger, workload, self.budget)?)
+        self.decide_within(workload, self.budget)
+    }
+    /// [`Engine::decide`] with a budget for this decision alone.
+    ///
+    /// # Errors
+    /// See [`Engine::decide`].
+    pub fn decide_within(&self, workload: &Workload, budget: Budget) -> Result<Decision, Error> {
+        Ok(place::decide(&self.ledger, workload, budget)?)
     }
     /// Says what keeps a request out and what would help, each remedy tried.
     ///

@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, GpuDraw, Mechanism, Model, Offer, Power, Profile};
 use crate::error::{Fault, InputError};
 use crate::fleet::{Gpu, Mode, Sharing, SpaceKind};
 use crate::ids::{Id, IdVec, LayoutId, ProfileId, SpecId};
-use crate::place::{DeviceMix, Measures, Surroundings, Term};
+use crate::place::{DeviceMix, Measures, Surroundings, Term, Worth};
 use crate::space::{DeviceAsk, Fluid, FluidState, Grid, Layout, Space, SpaceState, Take, Uniform, UniformState};
 
 /// What is on a device, small enough to keep one per GPU.
@@ -58,6 +58,10 @@ pub struct Spec {
     space: Space,
     names: BTreeMap<String, DeviceAsk>,
     mix: Vec<(DeviceAsk, u32)>,
+    /// What room is worth, under a policy that asks.
+    worth: Option<Worth>,
+    /// The worth of the room on layouts that were measured.
+    values: BTreeMap<SpaceState, i64>,
     /// Asks whose ranks the class index keeps, with the version that last saw each. All
     /// profiles and share types from the start; amounts as they come.
     watched: Vec<(DeviceAsk, u64)>,
@@ -99,6 +103,8 @@ impl Spec {
             draw,
             space,
             mix: Vec::new(),
+            worth: None,
+            values: BTreeMap::new(),
             watched: asks.into_iter().map(|ask| (ask, 0)).collect(),
             layouts: IdVec::default(),
             memos: IdVec::default(),
@@ -187,9 +193,12 @@ impl Spec {
     }
     /// Sets the demand mix and forgets what was measured with the old one.
     pub(crate) fn set_mix(&mut self, mix: Vec<(DeviceAsk, u32)>, terms: &[Term]) {
+        self.worth = terms.contains(&Term::ExpectedLoss).then(|| Worth::of(&self.space, &mix));
         self.mix = mix;
+        self.values.clear();
         let ids: Vec<LayoutId> = self.layouts.ids().collect();
         for id in ids {
+            self.value_around(id);
             self.memos[id] = self.memo(id, terms);
         }
     }
@@ -214,6 +223,7 @@ impl Spec {
                 }
                 let id = self.layouts.push(state.clone());
                 self.by_layout.insert(layout.clone(), id);
+                self.value_around(id);
                 let memo = self.memo(id, terms);
                 self.memos.push(memo);
                 StateKey::Grid(id)
@@ -228,6 +238,24 @@ impl Spec {
             SpaceState::Uniform(state) => StateKey::Uniform(state),
             SpaceState::Fluid(state) => StateKey::Fluid(state),
         }
+    }
+
+    /// Values a layout and what one more instance makes of it, so that each is valued once.
+    fn value_around(&mut self, id: LayoutId) {
+        let Some(worth) = &self.worth else { return };
+        let state = &self.layouts[id];
+        let asks = self.watched.iter().map(|(ask, _)| *ask);
+        let takes = asks.flat_map(|ask| self.space.options(state, ask));
+        let after = takes.filter_map(|take| self.space.put(state, take));
+        for state in after.chain([state.clone()]) {
+            self.values.entry(state).or_insert_with_key(|state| worth.value(&self.space, state));
+        }
+    }
+
+    /// What the room on a device is worth.
+    fn value(&self, state: &SpaceState) -> i64 {
+        let Some(worth) = &self.worth else { return 0 };
+        self.values.get(state).copied().unwrap_or_else(|| worth.value(&self.space, state))
     }
 
     fn memo(&self, id: LayoutId, terms: &[Term]) -> LayoutMemo {
@@ -253,8 +281,14 @@ impl Spec {
     /// What a take does; `None` if it is not legal on the state.
     pub fn measure(&self, state: &SpaceState, take: Take) -> Option<Measures> {
         let after = self.space.put(state, take)?;
-        let growth = self.draw_mw(&after).zip(self.draw_mw(state)).map(|(after, before)| after.saturating_sub(before));
-        Some(Measures::of(&self.space, &self.mix, state, &after, take).drawing(growth))
+        Some(self.measure_change(state, &after, take))
+    }
+
+    /// What a take does where others make way for it: `before` still has them.
+    pub fn measure_change(&self, before: &SpaceState, after: &SpaceState, take: Take) -> Measures {
+        let loss = self.value(before).saturating_sub(self.value(after));
+        let growth = self.draw_mw(after).zip(self.draw_mw(before)).map(|(after, before)| after.saturating_sub(before));
+        Measures::of(&self.space, &self.mix, before, after, take).with_loss(loss).drawing(growth)
     }
 
     /// [`Spec::measure_best`] of a key, from memory where it is there.

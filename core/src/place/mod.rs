@@ -2,6 +2,7 @@
 
 mod best;
 mod check;
+mod direct;
 mod explain;
 mod gang;
 mod gates;
@@ -14,12 +15,14 @@ mod seats;
 mod sets;
 mod steps;
 mod view;
+mod worth;
 
 pub use explain::explain;
 pub use policy::{DeviceMix, Key, Measures, MixEntry, Policy, Surroundings, TERMS_MAX, Term};
 pub use rules::{NodeRules, NodeUse};
 pub use seats::Search;
 pub use view::{Piece, Seat, Unmade, Unseat, View, switched};
+pub use worth::Worth;
 
 use alloc::vec::Vec;
 

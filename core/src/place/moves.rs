@@ -10,6 +10,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::direct;
 use super::policy::{Key, Surroundings};
 use super::rules::NodeRules;
 use super::seats::Search;
@@ -38,18 +39,24 @@ pub fn make_room(
     budget: u64,
     work: &mut u64,
 ) -> (Option<Room>, bool) {
+    let direct = direct::make_room(search, view, moves, work);
+    let fewer = direct.as_ref().map_or(moves as usize, |room| room.shifts.len() - 1);
     let mut deep = Deepening { search, budget, work, fixed: BTreeSet::new(), complete: true };
-    for depth in 1..=moves {
+    for depth in 1..=fewer as u32 {
         let start = Attempt { view: view.clone(), seats: Vec::new(), shifts: Vec::new(), displaced: VecDeque::new() };
         if let Some(found) = deep.fill(start, depth) {
-            let shifts = in_order(view.ledger, found.shifts);
-            return (Some(Room { seats: found.seats, shifts }), deep.complete);
+            let room = Room { seats: found.seats, shifts: found.shifts };
+            return (ordered(view.ledger, Some(room)), deep.complete);
         }
         if *deep.work > budget {
-            return (None, false);
+            return (ordered(view.ledger, direct), false);
         }
     }
-    (None, deep.complete)
+    (ordered(view.ledger, direct), deep.complete)
+}
+
+fn ordered(ledger: &Ledger, room: Option<Room>) -> Option<Room> {
+    room.map(|Room { seats, shifts }| Room { seats, shifts: in_order(ledger, shifts) })
 }
 
 /// Shifts so that each target is free when its turn comes; what only frees each other's
@@ -89,12 +96,42 @@ struct Attempt<'v> {
 
 /// An instance on its way: what it is and where it came from.
 #[derive(Clone)]
-struct Displaced {
-    from: (GpuId, Take),
-    profile: ProfileId,
-    owner: Option<String>,
+pub(super) struct Displaced {
+    pub from: (GpuId, Take),
+    pub profile: ProfileId,
+    pub owner: Option<String>,
     name: String,
     member: u32,
+}
+
+impl Displaced {
+    pub fn shift(&self, to: (GpuId, Take)) -> Shift {
+        let leased = self.owner.is_some();
+        Shift { name: self.name.clone(), member: self.member, leased, from: self.from, to }
+    }
+}
+
+/// The instance with what moving it needs to know; `None` if it may not be moved.
+pub(super) fn displaced(view: &View<'_>, gpu: GpuId, entry: &Entry) -> Option<Displaced> {
+    let take = Take::Instance { profile: entry.profile, start: entry.start };
+    if entry.hold != Hold::Busy || view.ledger.is_pinned(gpu, entry.start) {
+        return None;
+    }
+    let owner = view.ledger.owners(gpu, entry.start).next();
+    let name =
+        owner.map(|(_, l)| l.name.clone()).or_else(|| view.ledger.names_at(gpu, entry.start).into_iter().next())?;
+    let part = owner.and_then(|(_, l)| l.parts.iter().find(|p| p.on == Some((gpu, take))));
+    // What is bound to its other parts stays with them.
+    if owner.is_some_and(|(_, l)| l.parts.len() > 1) {
+        return None;
+    }
+    Some(Displaced {
+        from: (gpu, take),
+        profile: entry.profile,
+        owner: owner.map(|(_, l)| l.name.clone()),
+        name,
+        member: part.map_or(0, |p| p.member),
+    })
 }
 
 impl Deepening<'_, '_> {
@@ -214,13 +251,7 @@ impl Deepening<'_, '_> {
                     continue;
                 }
             }
-            then.shifts.push(Shift {
-                name: next.name.clone(),
-                member: next.member,
-                leased: next.owner.is_some(),
-                from: next.from,
-                to: (gpu, take),
-            });
+            then.shifts.push(next.shift((gpu, take)));
             let left = moves - standing.len() as u32;
             let found = self.holding(&[(gpu, take)], |deep| deep.fill(then, left));
             if found.is_some() {
@@ -319,29 +350,9 @@ impl Deepening<'_, '_> {
         profile: ProfileId,
         start: u16,
     ) -> Option<Vec<Displaced>> {
-        let end = start.saturating_add(grid.rows()[profile].size);
-        let on_cells = |e: &&Entry| e.start < end && start < e.start.saturating_add(grid.rows()[e.profile].size);
-        layout.used().filter(on_cells).map(|entry| self.displaced(view, gpu, entry)).collect()
-    }
-
-    fn displaced(&self, view: &View<'_>, gpu: GpuId, entry: &Entry) -> Option<Displaced> {
-        let take = Take::Instance { profile: entry.profile, start: entry.start };
-        if entry.hold != Hold::Busy || self.fixed.contains(&(gpu, take)) || view.ledger.is_pinned(gpu, entry.start) {
-            return None;
-        }
-        let owner = view.ledger.owners(gpu, entry.start).next();
-        let name =
-            owner.map(|(_, l)| l.name.clone()).or_else(|| view.ledger.names_at(gpu, entry.start).into_iter().next())?;
-        let part = owner.and_then(|(_, l)| l.parts.iter().find(|p| p.on == Some((gpu, take))));
-        // What is bound to its other parts stays with them.
-        let alone = owner.is_none_or(|(_, l)| l.parts.len() == 1);
-        Some(Displaced {
-            from: (gpu, take),
-            profile: entry.profile,
-            owner: owner.filter(|_| alone).map(|(_, l)| l.name.clone()),
-            name,
-            member: part.map_or(0, |p| p.member),
-        })
-        .filter(|_| owner.is_none() || alone)
+        let entries = grid.standing(layout, profile, start).into_iter();
+        let stays =
+            |entry: &Entry| self.fixed.contains(&(gpu, Take::Instance { profile: entry.profile, start: entry.start }));
+        entries.map(|entry| if stays(entry) { None } else { displaced(view, gpu, entry) }).collect()
     }
 }

@@ -32,6 +32,9 @@ pub enum Term {
     /// Least growth of the expected part of the GPU that the demand mix cannot use
     /// (the gradient of fragmentation).
     ExpectedFragmentation,
+    /// Least loss of room for the demand mix, expected over the departures of what is there
+    /// (see [`Worth`](super::Worth)).
+    ExpectedLoss,
     /// A node that is already in use before an empty one.
     FewestNodesOpened,
     /// On the node with the fewest wholly free GPUs, so that big holes stay.
@@ -49,7 +52,7 @@ pub enum Term {
 pub struct Policy {
     /// The terms, the weightiest first.
     pub terms: Vec<Term>,
-    /// The demand expected, for [`Term::ExpectedFragmentation`].
+    /// The demand expected, for [`Term::ExpectedFragmentation`] and [`Term::ExpectedLoss`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mix: Vec<MixEntry>,
     /// Others may be moved for any request, not only for those that allow it.
@@ -98,13 +101,20 @@ impl Policy {
             "fewest-lost-placements" => &[Term::FewestLostPlacements, Term::BestFit],
             "expected-fragmentation" => &[Term::ExpectedFragmentation, Term::BestFit],
             "least-power" => &[Term::LeastPower, Term::Pack, Term::FewestNodesOpened, Term::BestFit],
+            "value" => &[
+                Term::ExpectedLoss,
+                Term::BestFit,
+                Term::FewestReconfigurations,
+                Term::FewestNodesOpened,
+                Term::KeepNodesWhole,
+            ],
             "fewest-nodes-opened" => &[Term::FewestNodesOpened, Term::KeepNodesWhole, Term::BestFit],
             _ => return None,
         }))
     }
 
     /// The names that [`Policy::named`] knows.
-    pub const NAMES: [&'static str; 9] = [
+    pub const NAMES: [&'static str; 10] = [
         "default",
         "first-fit",
         "best-fit",
@@ -112,6 +122,7 @@ impl Policy {
         "spread",
         "fewest-lost-placements",
         "expected-fragmentation",
+        "value",
         "fewest-nodes-opened",
         "least-power",
     ];
@@ -127,6 +138,7 @@ pub struct Measures {
     opens_gpu: bool,
     placements_lost: i32,
     fragmentation: i64,
+    loss: i64,
     operations: u32,
     draw_growth_mw: u32,
 }
@@ -162,6 +174,7 @@ impl Measures {
             opens_gpu: space.is_unused(before),
             placements_lost: i32::try_from(lost).unwrap_or(i32::MAX),
             fragmentation: fragmentation(space, mix, after) - fragmentation(space, mix, before),
+            loss: 0,
             operations: space.reconfiguration(before, take),
             draw_growth_mw: u32::MAX,
         }
@@ -178,6 +191,11 @@ impl Measures {
     pub fn after_destroying(self, instances: u32) -> Self {
         Self { operations: self.operations.saturating_add(instances), ..self }
     }
+    /// The same with the loss of room that the take means to the expected demand.
+    #[must_use]
+    pub fn with_loss(self, loss: i64) -> Self {
+        Self { loss, ..self }
+    }
 
     /// The rank under the terms.
     pub fn key(&self, terms: &[Term], around: Surroundings) -> Key {
@@ -190,6 +208,7 @@ impl Measures {
                 Term::Spread => -i64::from(self.free_ppm_after),
                 Term::FewestLostPlacements => self.placements_lost.into(),
                 Term::ExpectedFragmentation => self.fragmentation,
+                Term::ExpectedLoss => self.loss,
                 Term::FewestNodesOpened => (!around.open).into(),
                 Term::KeepNodesWhole => around.peers.into(),
                 Term::FewestReconfigurations => self.operations.into(),

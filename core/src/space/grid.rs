@@ -315,6 +315,12 @@ impl Grid {
         row.starts.contains(&start) && !layout.used().any(hit) && self.allows(layout.used(), profile).is_ok()
     }
 
+    /// The used instances on the cells that an instance of the profile would cover.
+    pub fn standing<'a>(&self, layout: &'a Layout, profile: ProfileId, start: u16) -> Vec<&'a Entry> {
+        let run = self.rows[profile].run(start);
+        layout.used().filter(|e| self.rows[e.profile].run(e.start).overlaps(run)).collect()
+    }
+
     /// Why [`Grid::legal_starts`] is empty; `None` if it is not.
     pub fn obstacle(&self, layout: &Layout, profile: ProfileId) -> Option<Obstacle> {
         let row = &self.rows[profile];

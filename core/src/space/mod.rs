@@ -191,6 +191,31 @@ impl Space {
         }
     }
 
+    /// What is asked where nothing is known of the demand: plain profiles, share types, or
+    /// the whole.
+    pub fn standard_asks(&self) -> Vec<DeviceAsk> {
+        match self {
+            Self::Grid(grid) => {
+                grid.rows().iter().filter(|(_, row)| row.plain).map(|(id, _)| DeviceAsk::Instance(id)).collect()
+            }
+            Self::Uniform(uniform) => (0..uniform.types().len()).map(|i| DeviceAsk::Share(i as u16)).collect(),
+            Self::Fluid(_) => Vec::from([DeviceAsk::Whole]),
+        }
+    }
+
+    /// How large an ask is, in the device's own cells, shares or thousandths.
+    pub fn size(&self, ask: DeviceAsk) -> u16 {
+        match (self, ask) {
+            (Self::Grid(grid), DeviceAsk::Instance(profile) | DeviceAsk::Compute(profile, _)) => {
+                grid.rows().lookup(profile).map_or(0, |row| row.size)
+            }
+            (Self::Fluid(fluid), DeviceAsk::Whole) => fluid.amounts().compute,
+            (Self::Fluid(_), DeviceAsk::Fraction { milli, .. }) => milli,
+            (Self::Uniform(_), DeviceAsk::Share(_)) => 1,
+            _ => 0,
+        }
+    }
+
     /// Whether nothing uses the device.
     pub fn is_unused(&self, state: &SpaceState) -> bool {
         match (self, state) {

@@ -11,6 +11,7 @@ mod place;
 mod plan;
 mod power;
 mod recommend;
+mod replay;
 mod serve;
 mod size;
 mod timeshare;
@@ -43,6 +44,9 @@ pub enum Command {
     Plan(plan::PlanBatch),
     /// Find the fewest GPUs that serve inference models within their latency objectives.
     Serve(serve::Serve),
+    /// Replay a published trace under the product's policies or published ones.
+    #[command(subcommand)]
+    Replay(replay::Replay),
     /// Say why a request does not fit and what would help.
     Explain(explain::Explain),
     /// Check a state, a decision or a plan from anywhere.
@@ -74,6 +78,7 @@ impl Command {
             Self::Place(c) => c.run(),
             Self::Plan(c) => c.run(),
             Self::Serve(c) => c.run(),
+            Self::Replay(c) => c.run(),
             Self::Explain(c) => c.run(),
             Self::Verify(c) => c.run(),
             Self::VgpuTypes(c) => c.run(),
