@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::fleet::{Mode, Placement};
@@ -107,6 +108,26 @@ pub struct Reason {
     /// What the gate is about, for people: a profile, a label, a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+}
+
+/// In one line, for people: `fragmented (121) memory slices: needs 4, most in one place 5 (1 stopped)`.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.code.name(), self.number)?;
+        if let Some(subject) = &self.subject {
+            write!(f, " {subject}:")?;
+        }
+        if let Some(needed) = self.needed {
+            write!(f, " needs {needed}")?;
+        }
+        if let Some(free) = self.largest_free {
+            write!(f, ", most in one place {free}")?;
+        }
+        if let Some(total) = self.total_free {
+            write!(f, ", {total} in all")?;
+        }
+        write!(f, " ({} stopped)", self.count)
+    }
 }
 
 /// What stands in the way of one start.

@@ -115,6 +115,21 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Every kind of fault by rising number: number, stable name, meaning.
+    pub const TABLE: &'static [(u16, &'static str, &'static str)] = &[
+        (901, "unknown_model", "The model is in no catalog and no document."),
+        (902, "unknown_profile", "The profile name is in no catalog and in no device listing."),
+        (903, "unknown_placement", "The profile exists but has no such start on this device."),
+        (904, "unknown_placements", "The device's profile has no published placements."),
+        (905, "mode_not_offered", "The model cannot be in this mode."),
+        (906, "overlap", "Two things claim the same space."),
+        (907, "duplicate", "A name is used twice."),
+        (908, "unknown_name", "A name that must exist does not."),
+        (909, "out_of_range", "A number is out of its range."),
+        (910, "invalid", "The document breaks a rule that has no narrower name."),
+        (911, "unknown_power", "A GPU is under a power limit or cap and its watts are not known."),
+    ];
+
     /// The stable number of this kind of fault (900 and up: input faults).
     pub fn number(&self) -> u16 {
         match self {

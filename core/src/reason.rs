@@ -125,6 +125,26 @@ codes! {
     VerificationFailed = 503, "verification_failed";
     /// Only an admitting decision can be committed.
     NotAdmitted = 504, "not_admitted";
+    /// A pointer is null that must not be.
+    NullPointer = 600, "null_pointer";
+    /// A text is not UTF-8.
+    NotUtf8 = 601, "not_utf8";
+    /// A structure has a size that no version has, or sets a field that this one does not know.
+    WrongStructSize = 602, "wrong_struct_size";
+    /// An earlier call on the handle panicked; all that is left is to free it.
+    Poisoned = 603, "poisoned";
+    /// The call panicked: a fault of Slicewise.
+    Panicked = 604, "panicked";
+    /// The buffer is too small; the length that is needed was written.
+    BufferTooSmall = 605, "buffer_too_small";
+    /// Another call on the handle is running.
+    HandleBusy = 606, "handle_busy";
+    /// The decision was made by another engine, or on a state that was replaced.
+    ForeignHandle = 607, "foreign_handle";
+    /// The handle holds nothing yet.
+    EmptyHandle = 608, "empty_handle";
+    /// A text cannot be read as the document that it should be.
+    Unreadable = 609, "unreadable";
 }
 
 impl Serialize for Code {

@@ -1,5 +1,7 @@
 //! What the command line asks for.
 
+use std::path::PathBuf;
+
 use crate::steps::{STEPS, Step, Tier};
 
 /// A command line that was understood.
@@ -7,6 +9,8 @@ use crate::steps::{STEPS, Step, Tier};
 pub enum Request {
     /// Print how to use xtask.
     Help,
+    /// Build the C library for release and install it below this directory.
+    Install(PathBuf),
     /// Run these steps in this order.
     Run(Run),
 }
@@ -26,14 +30,23 @@ pub struct Run {
 /// A message naming the word that is not known, or the tier that stands among steps.
 pub fn parse<'a>(args: impl IntoIterator<Item = &'a str>) -> Result<Request, String> {
     let mut install = false;
+    let mut prefix = None;
     let mut words = Vec::new();
-    for arg in args {
+    let mut args = args.into_iter();
+    while let Some(arg) = args.next() {
         match arg {
+            "--prefix" => prefix = Some(args.next().ok_or("`--prefix` is followed by a directory")?),
             "help" | "-h" | "--help" => return Ok(Request::Help),
             "--install" => install = true,
             flag if flag.starts_with('-') => return Err(format!("unknown flag `{flag}`")),
             word => words.push(word),
         }
+    }
+    match (words.as_slice(), prefix) {
+        (["install"], Some(prefix)) => return Ok(Request::Install(prefix.into())),
+        (["install"], None) => return Err("`install` is followed by `--prefix DIR`".into()),
+        (_, Some(_)) => return Err("`--prefix` belongs to `install`".into()),
+        _ => {}
     }
     match words.as_slice() {
         [] => Ok(Request::Help),
@@ -53,11 +66,13 @@ pub fn usage() -> String {
         "cargo xtask test [--install]     the default tier; without --install a check whose tool is missing is skipped\n\
          cargo xtask ci                   the same with --install\n\
          cargo xtask full                 everything, slow; implies --install\n\
-         cargo xtask STEP... [--install]  single steps\n\nsteps:\n",
+         cargo xtask STEP... [--install]  single steps\n\
+         cargo xtask install --prefix DIR the C library, built for release: include/, lib/, lib/pkgconfig/\n\nsteps:\n",
     );
     for step in STEPS {
         let tier = match step.tiers {
             [Tier::Full] => " (full only)",
+            [] => " (in no tier)",
             _ => "",
         };
         text.push_str(&format!("  {:<11} {}{tier}\n", step.name, step.about));
@@ -140,6 +155,16 @@ mod tests {
         assert_eq!(error("clipy"), "unknown step `clipy`");
         assert_eq!(error("test --fast"), "unknown flag `--fast`");
         assert_eq!(error("fmt ci"), "`ci` is a tier and stands alone");
+        assert_eq!(error("install"), "`install` is followed by `--prefix DIR`");
+        assert_eq!(error("install --prefix"), "`--prefix` is followed by a directory");
+        assert_eq!(error("fmt --prefix x"), "`--prefix` belongs to `install`");
+    }
+
+    #[test]
+    fn install_has_a_prefix() {
+        assert!(
+            matches!(parse(["install", "--prefix", "/opt"]), Ok(Request::Install(prefix)) if prefix.ends_with("opt"))
+        );
     }
 
     #[test]

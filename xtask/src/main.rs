@@ -1,6 +1,7 @@
 //! What CI and developers run: `cargo xtask help` lists it.
 
 mod args;
+mod c;
 mod command;
 mod context;
 mod report;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
             say(&args::usage());
             ExitCode::SUCCESS
         }
+        Ok(Request::Install(prefix)) => report::install(&prefix),
         Ok(Request::Run(run)) => report::run(&run),
         Err(message) => {
             say(&format!("{message}\n\n{}", args::usage()));

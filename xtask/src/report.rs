@@ -1,9 +1,11 @@
 //! Runs steps one after the other and says how each went.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::args::Run;
+use crate::c;
 use crate::context::{Context, Stop};
 use crate::say;
 use crate::steps::Step;
@@ -44,6 +46,20 @@ pub fn run(run: &Run) -> ExitCode {
         None => ExitCode::SUCCESS,
         Some(text) => {
             say(&text);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Installs the C library.
+pub fn install(prefix: &Path) -> ExitCode {
+    match Context::new(false).and_then(|context| c::install(&context, prefix)) {
+        Ok(()) => {
+            say(&format!("installed below {}", prefix.display()));
+            ExitCode::SUCCESS
+        }
+        Err(stop) => {
+            say(&failure("xtask", &stop));
             ExitCode::FAILURE
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::c;
 use crate::command::Cmd;
 use crate::context::{Context, Stop, apt, has_target};
 use crate::workspace::locked_version;
@@ -52,9 +53,14 @@ pub const STEPS: &[Step] = &[
     Step { name: "fuzz", about: "each fuzz target for 120 s", tiers: FULL, run: fuzz_long },
     Step { name: "oracle", about: "the solver against highspy", tiers: BOTH, run: oracle },
     Step { name: "highs", about: "the solver with feature `highs`: lints and tests", tiers: FULL, run: highs },
-    Step { name: "miri", about: "tests of core under Miri", tiers: FULL, run: miri },
+    Step { name: "hypervisor", about: "the libvirt hook under libvirtd and QEMU, as root", tiers: FULL, run: c::hypervisor },
+    Step { name: "asan", about: "the C library under the address sanitizer", tiers: FULL, run: c::asan },
+    Step { name: "miri", about: "tests of core and of the C interface under Miri", tiers: FULL, run: miri },
     Step { name: "replay", about: "published traces beside the project, all seeds", tiers: FULL, run: replay },
     Step { name: "ir", about: "instruction counts", tiers: FULL, run: ir },
+    Step { name: "header", about: "writes bindings/c/include/slicewise.h", tiers: &[], run: c::header },
+    Step { name: "c", about: "tests of the C library", tiers: &[], run: c::test },
+    Step { name: "c-tools", about: "tools that tests of the C library use", tiers: BOTH, run: c::tools },
     Step { name: "doctests", about: "examples in documentation", tiers: BOTH, run: doctests },
     Step { name: "run-tests", about: "unit and integration tests", tiers: BOTH, run: run_tests },
 ];
@@ -224,6 +230,7 @@ fn miri(context: &Context) -> Result<String, Stop> {
         // Else insta starts cargo to find the root, which Miri cannot do.
         .env("INSTA_WORKSPACE_ROOT", context.workspace.root.to_string_lossy());
     context.run(&cmd)?;
+    context.run(&Cmd::words("cargo +nightly miri test -p slicewise-c --lib"))?;
     Ok(String::new())
 }
 
@@ -261,7 +268,11 @@ fn target(context: &Context, name: &str) -> Result<(), Stop> {
     context.need(name, || has_target(context, name), &install)
 }
 
-fn nightly(context: &Context) -> Result<(), Stop> {
+/// Makes sure of a nightly toolchain.
+///
+/// # Errors
+/// See [`Context::need`].
+pub fn nightly(context: &Context) -> Result<(), Stop> {
     let install = [Cmd::words("rustup toolchain install nightly --profile minimal")];
     context.need("a nightly toolchain", || context.has("cargo +nightly --version"), &install)
 }

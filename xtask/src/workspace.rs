@@ -24,6 +24,8 @@ pub struct Workspace {
 pub struct Package {
     /// As in its manifest.
     pub name: String,
+    /// As in its manifest.
+    pub version: String,
     /// Each feature with what it turns on.
     pub features: BTreeMap<String, Vec<String>>,
     /// Names of its bench targets.
@@ -55,6 +57,7 @@ impl Package {
         let is_bench = |target: &&Value| target.get("kind").and_then(strings).is_some_and(|k: Vec<_>| k == ["bench"]);
         Some(Self {
             name: value.get("name")?.as_str()?.into(),
+            version: value.get("version")?.as_str()?.into(),
             features: features.iter().map(|(name, on)| Some((name.clone(), strings(on)?))).collect::<Option<_>>()?,
             benches: (value.get("targets")?.as_array()?.iter().filter(is_bench))
                 .filter_map(|target| Some(target.get("name")?.as_str()?.into()))

@@ -25,10 +25,12 @@
 //! relied on is unchanged. Everything that leaves it has passed the checker in
 //! [`verify`], which shares no code with what it checks.
 
+mod answer;
 mod engine;
 mod error;
 mod serve;
 
+pub use answer::{Answer, Answers, PlanAnswer};
 pub use engine::{Engine, EngineBuilder};
 pub use error::Error;
 pub use serve::serve;

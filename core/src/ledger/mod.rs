@@ -254,7 +254,7 @@ impl Ledger {
         &self.index
     }
     /// The leases, in the order of admission.
-    pub fn leases(&self) -> impl Iterator<Item = (LeaseId, &LeaseRecord)> {
+    pub fn leases(&self) -> impl ExactSizeIterator<Item = (LeaseId, &LeaseRecord)> {
         self.leases.iter().map(|(id, lease)| (*id, lease))
     }
     /// The lease of this name.

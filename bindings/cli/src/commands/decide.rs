@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde::Serialize;
-use slicewise::{Decision, Remedy, Verdict, verify};
+use slicewise::{Answer, Answers, Verdict, verify};
 
 use super::{FleetArgs, exit_code};
 use crate::failure::{Failure, UNVERIFIED};
@@ -23,22 +22,6 @@ pub struct Decide {
     /// Print the decision as JSON; several are in `decisions`.
     #[arg(long)]
     json: bool,
-}
-
-/// A decision with what would help, as printed.
-#[derive(Serialize)]
-pub struct Answer {
-    #[serde(flatten)]
-    decision: Decision,
-    remedies: Vec<Remedy>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    conflict: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Answers {
-    verdict: Verdict,
-    decisions: Vec<Answer>,
 }
 
 impl Decide {
@@ -60,22 +43,17 @@ impl Decide {
             if decision.verdict == Verdict::Admit {
                 engine.commit(request, &decision).map_err(fail)?;
             }
-            let slicewise::Explanation { conflict, remedies, .. } = explanation;
-            answers.push(Answer { decision, remedies, conflict });
+            answers.push(Answer::new(decision, explanation));
         }
-        let refused = answers.iter().map(|a| a.decision.verdict).find(|v| *v != Verdict::Admit);
-        let verdict = refused.unwrap_or(Verdict::Admit);
+        let answers = Answers::from(answers);
         if self.json {
-            match <[Answer; 1]>::try_from(answers) {
-                Ok([answer]) => io::print_json(&answer)?,
-                Err(decisions) => io::print_json(&Answers { verdict, decisions })?,
-            }
-            return Ok(exit_code(verdict));
+            io::print_json(&answers)?;
+            return Ok(exit_code(answers.verdict()));
         }
-        for answer in &answers {
+        for answer in answers.iter() {
             io::print(&explain::render(&answer.decision, &answer.conflict, &answer.remedies))?;
         }
         io::print(&draw::difference(before.ledger(), engine.ledger()))?;
-        Ok(exit_code(verdict))
+        Ok(exit_code(answers.verdict()))
     }
 }

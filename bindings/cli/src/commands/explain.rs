@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use slicewise::{Action, Code, Decision, ModeChange, Part, Placement, Proof, Reason, Remedy, Site, Verdict};
+use slicewise::{Action, Decision, ModeChange, Part, Placement, Proof, Remedy, Site, Verdict};
 
 use super::{FleetArgs, exit_code, verdict_name};
 use crate::failure::Failure;
@@ -73,7 +73,7 @@ pub fn render(decision: &Decision, conflict: &[String], remedies: &[Remedy]) -> 
         let _ = writeln!(text, "  moves {} from {} to {}", moved.lease, site(&moved.from), site(&moved.to));
     }
     for reason in &decision.reasons {
-        let _ = writeln!(text, "  {}", reason_line(reason));
+        let _ = writeln!(text, "  {reason}");
         for blocker in &reason.blockers {
             let by = if blocker.by.is_empty() { "nothing on its cells".to_string() } else { blocker.by.join(", ") };
             let what = match reason.code {
@@ -121,25 +121,6 @@ pub fn mode_change(change: &ModeChange) -> String {
 
 fn site(site: &Site) -> String {
     format!("{} GPU{} start {}", site.node, site.gpu, site.start)
-}
-
-/// A reason in words.
-pub fn reason_line(reason: &Reason) -> String {
-    let mut line = format!("{} ({})", reason.code.name(), reason.number);
-    if let Some(subject) = &reason.subject {
-        let _ = write!(line, " {subject}:");
-    }
-    if let Some(needed) = reason.needed {
-        let _ = write!(line, " needs {needed}");
-    }
-    if let Some(free) = reason.largest_free {
-        let _ = write!(line, ", most in one place {free}");
-    }
-    if let Some(total) = reason.total_free {
-        let _ = write!(line, ", {total} in all");
-    }
-    let _ = write!(line, " ({} stopped)", reason.count);
-    line
 }
 
 fn remedy_line(remedy: &Remedy) -> String {

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
-use serde::Serialize;
-use slicewise::{BoundOf, BoundSource, Objective, Placement, Plan, Progress};
+use slicewise::{BoundOf, BoundSource, Objective, Plan, PlanAnswer, Progress};
 
 use super::FleetArgs;
 use super::explain::mode_change;
@@ -44,21 +43,6 @@ enum Goal {
     FewestGpus,
 }
 
-/// A plan as printed: with its placements in one flat list.
-#[derive(Serialize)]
-struct Output<'a> {
-    #[serde(flatten)]
-    plan: &'a Plan,
-    placements: Vec<Placed<'a>>,
-}
-
-#[derive(Serialize)]
-struct Placed<'a> {
-    workload: &'a str,
-    #[serde(flatten)]
-    placement: &'a Placement,
-}
-
 impl PlanBatch {
     /// Runs the command.
     pub fn run(self) -> Result<ExitCode, Failure> {
@@ -76,15 +60,12 @@ impl PlanBatch {
         });
         bar.finish_and_clear();
         let plan = plan.map_err(|e| Failure::engine(&text, e))?;
-        let placed =
-            plan.leases.iter().flat_map(|l| l.placements.iter().map(|p| Placed { workload: &l.name, placement: p }));
-        let output = Output { plan: &plan, placements: placed.collect() };
         if let Some(path) = &self.out {
             let json = serde_json::to_string_pretty(&plan).unwrap_or_default();
             io::write(path, &format!("{json}\n"))?;
         }
         if self.json {
-            io::print_json(&output)?;
+            io::print_json(&PlanAnswer::from(&plan))?;
             return Ok(ExitCode::SUCCESS);
         }
         io::print(&render(&plan))?;
