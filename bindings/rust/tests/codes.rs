@@ -42,6 +42,7 @@ fn the_table_of_faults_says_what_faults_say() {
         Fault::Unknown { kind: "", name: s() },
         Fault::OutOfRange { value: 0, min: 0, max: 0 },
         Fault::Invalid(s()),
+        Fault::UnknownPower { model: s() },
     ];
     let said: Vec<_> = faults.iter().map(|fault| (fault.number(), fault.code())).collect();
     let table: Vec<_> = Fault::TABLE.iter().map(|(number, name, _)| (*number, *name)).collect();

@@ -1,5 +1,5 @@
 //! An installed library, and programs in C that use it.
-#![allow(dead_code, clippy::allow_attributes, reason = "each test uses a part of it")]
+#![allow(dead_code, clippy::allow_attributes, clippy::print_stdout, reason = "each test uses a part of it")]
 
 #[path = "../../install.rs"]
 mod install;

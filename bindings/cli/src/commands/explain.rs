@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use slicewise::{Action, Decision, ModeChange, Part, Placement, Proof, Remedy, Site, Verdict};
+use slicewise::{Action, Code, Decision, ModeChange, Part, Placement, Proof, Remedy, Site, Verdict};
 
 use super::{FleetArgs, exit_code, verdict_name};
 use crate::failure::Failure;

@@ -59,8 +59,11 @@ proptest! {
     #[test]
     fn calibration_gives_back_its_own_rate(shape in shapes(), slice in slices(), rate in 20_000..=990_000_u64) {
         prop_assume!(shape.slowness_ppm(&slice) > PPM + 10_000);
-        let back = Curve::of_rate(shape, &slice, rate).rate_ppm(&slice, 1);
-        prop_assert!(back.abs_diff(rate) <= rate / 10_000 + 2, "{rate} became {back}");
+        let curve = Curve::of_rate(shape, &slice, rate);
+        let back = curve.rate_ppm(&slice, 1);
+        // A tiny slice does not come nearer to the whole GPU than the greatest floor lets it.
+        let is_greatest = curve.floor_ppm == RATIO_MAX && back <= rate;
+        prop_assert!(is_greatest || back.abs_diff(rate) <= rate / 10_000 + 2, "{rate} became {back}");
     }
 
     #[test]
