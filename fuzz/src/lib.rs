@@ -1,6 +1,7 @@
 //! What the fuzz targets check. A target fails by a panic: of the code under test, or of
 //! an assertion here.
 
+pub mod abi;
 pub mod engine;
 pub mod shared;
 pub mod text;

@@ -165,3 +165,36 @@ pub unsafe extern "C" fn slicewise_engine_release(
     // SAFETY: `engine` is null or a handle that is not freed.
     unsafe { call(engine, release) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decision::{slicewise_decision_free, slicewise_decision_new, slicewise_engine_decide};
+    use crate::sized::read;
+    use crate::types::{Request, Summary};
+    use std::ffi::CStr;
+    use std::mem::zeroed;
+    use std::ptr::{null, null_mut};
+
+    /// Without a state, so that Miri gets through it.
+    #[test]
+    fn an_empty_engine_says_so() {
+        let (engine, decision) = (slicewise_engine_new(), slicewise_decision_new());
+        // SAFETY: handles are live until they are freed, once; structures are as large as they say and valid as zeros.
+        unsafe {
+            let mut info = Info { struct_size: size_of::<Info>(), ..zeroed() };
+            assert_eq!(slicewise_engine_query(engine, &raw mut info), Status::of(Code::EmptyHandle));
+            let said = CStr::from_ptr(slicewise_engine_last_error(engine)).to_str();
+            assert_eq!(said, Ok("no state was loaded into the engine"));
+            assert_eq!(slicewise_engine_load(engine, null()), Status::of(Code::NullPointer));
+            assert_eq!(slicewise_engine_load(null_mut(), null()), Status::of(Code::NullPointer));
+            let request = Request { struct_size: size_of::<Request>(), ..zeroed() };
+            let mut summary = Summary { struct_size: size_of::<Summary>(), ..zeroed() };
+            let status = slicewise_engine_decide(engine, &raw const request, decision, &raw mut summary);
+            assert_eq!(status, Status::of(Code::EmptyHandle));
+            assert!(read(&raw const request).is_ok());
+            slicewise_decision_free(decision);
+            slicewise_engine_free(engine);
+        }
+    }
+}

@@ -121,6 +121,11 @@ mod tests {
     use slicewise::Code;
     use std::ffi::CStr;
 
+    fn add_one(value: &mut u32) -> Result<(), Failure> {
+        *value += 1;
+        Ok(())
+    }
+
     fn last_error<T>(handle: &Handle<T>) -> String {
         // SAFETY: the text is the handle's, which no call is using.
         handle.last_error().map(|text| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()).unwrap()
@@ -131,7 +136,7 @@ mod tests {
         let handle = Handle::new(1);
         assert_eq!(handle.call(|_| Err(Failure::new(Code::Conflict, "no\0pe"))), Status::of(Code::Conflict));
         assert_eq!(last_error(&handle), "nope");
-        assert_eq!(handle.call(|value| Ok(*value += 1)), Status::OK);
+        assert_eq!(handle.call(add_one), Status::OK);
         assert_eq!(last_error(&handle), "");
     }
 
@@ -161,11 +166,16 @@ mod tests {
     #[test]
     fn counts_every_call_that_two_threads_get_through() {
         let handle = Handle::new(0_u32);
-        let work = || (0..50).filter(|_| handle.call(|value| Ok(*value += 1)) == Status::OK).count();
+        let work = || (0..50).filter(|_| handle.call(add_one) == Status::OK).count();
         let done = std::thread::scope(|scope| {
             let other = scope.spawn(work);
             work() + other.join().unwrap()
         });
-        assert_eq!(handle.call(|value| Ok(assert_eq!(*value as usize, done))), Status::OK);
+        let mut counted = 0;
+        let look = |value: &mut u32| {
+            counted = *value as usize;
+            Ok(())
+        };
+        assert_eq!((handle.call(look), counted), (Status::OK, done));
     }
 }

@@ -1,8 +1,8 @@
 //! The C library. `include/slicewise.h` is generated from this crate and is its contract;
 //! `docs/c.md` explains it. Nothing is decided here: every call hands on to the facade.
 //!
-//! All unsafe code of the workspace is in this crate: [`text`] and [`sized`] read and write
-//! through the caller's pointers, [`handle`] keeps handles to one thread at a time, and the
+//! All unsafe code of the workspace is in this crate: `text` and `sized` read and write
+//! through the caller's pointers, `handle` keeps handles to one thread at a time, and the
 //! exported functions turn pointers into references.
 //!
 //! Every exported function relies on the same contract of its caller, which the head of the

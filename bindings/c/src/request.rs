@@ -100,3 +100,63 @@ fn small(field: &str, value: u32) -> Result<u16, Failure> {
 fn out_of_range(field: &str, value: u32, max: u32) -> Failure {
     Failure::input(field, Fault::OutOfRange { value: value.into(), min: 0, max: max.into() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::Status;
+    use slicewise::Code;
+    use std::ptr::null;
+
+    fn request() -> Request {
+        // SAFETY: a request may be all zeros.
+        let zero: Request = unsafe { std::mem::zeroed() };
+        Request { name: c"a".as_ptr(), profile: c"3g.40gb".as_ptr(), node: c"n1".as_ptr(), ..zero }
+    }
+
+    fn written(request: &Request, workload: &mut Workload) -> Status {
+        // SAFETY: the texts are literals, or null.
+        unsafe { request.write_to(workload) }.into()
+    }
+
+    #[test]
+    fn leaves_nothing_of_the_one_before() {
+        let (mut fresh, mut used) = (Workload::default(), Workload::default());
+        let rich = Request { tenant: c"t".as_ptr(), cpu_milli: 5, count: 3, flags: 15, ..request() };
+        let fraction = Request { ask: AskKind::Fraction as u32, milli: 5, node: null(), ..request() };
+        for before in [&rich, &fraction] {
+            assert_eq!(written(before, &mut used), Status::OK);
+        }
+        assert_eq!(written(&request(), &mut used), Status::OK);
+        assert_eq!(written(&request(), &mut fresh), Status::OK);
+        assert_eq!(used, fresh);
+        assert_eq!((fresh.count, fresh.profile.as_deref()), (1, Some("3g.40gb")));
+        assert_eq!(fresh.nodes.first().map(|node| node.values.clone()), Some(vec!["n1".into()]));
+    }
+
+    #[test]
+    fn writes_over_texts_without_taking_memory_anew() {
+        let mut workload = Workload::default();
+        assert_eq!(written(&request(), &mut workload), Status::OK);
+        let at = |workload: &Workload| (workload.name.as_ptr(), workload.profile.as_ref().map(|text| text.as_ptr()));
+        let before = at(&workload);
+        let other = Request { name: c"b".as_ptr(), profile: c"1g.10gb".as_ptr(), ..request() };
+        assert_eq!(written(&other, &mut workload), Status::OK);
+        assert_eq!((at(&workload), workload.name.as_str()), (before, "b"));
+    }
+
+    #[test]
+    fn refuses_what_is_out_of_range() {
+        let wrong = [
+            (Request { name: null(), ..request() }, Code::NullPointer.number()),
+            (Request { profile: null(), ..request() }, Code::NullPointer.number()),
+            (Request { tenant: c"\xff".as_ptr(), ..request() }, Code::NotUtf8.number()),
+            (Request { ask: 4, ..request() }, 909),
+            (Request { ask: AskKind::Fraction as u32, milli: 70_000, ..request() }, 909),
+            (Request { flags: 16, ..request() }, 909),
+        ];
+        for (request, number) in wrong {
+            assert_eq!(written(&request, &mut Workload::default()), Status(number.into()), "{request:?}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{has, installed, run, scratch, source};
+use common::{has, installed, run, scratch, skipped, source};
 
 /// A command in a directory where the installed library is found.
 fn with_library(program: &str, prefix: &Path, directory: &Path) -> Command {
@@ -41,7 +41,7 @@ fn the_example_is_compiled_as_the_readme_says() {
 fn hook(prefix: &Path, directory: &Path) -> Option<PathBuf> {
     let xml = Command::new("pkg-config").args(["--exists", "libxml-2.0"]).status().is_ok_and(|status| status.success());
     if !xml {
-        println!("skipped: libxml2 with its headers is missing, so the libvirt hook is not compiled");
+        skipped("libxml2 with its headers", "the libvirt hook is not compiled");
     }
     if !xml || !has("make", "the libvirt hook is not compiled") || !has("python3", "the libvirt hook is not tested") {
         return None;

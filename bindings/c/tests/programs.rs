@@ -1,5 +1,4 @@
 //! The programs in `tests/c`, linked statically and dynamically, alone and under valgrind.
-#![expect(clippy::unwrap_used, reason = "a test stops at whatever is not as expected")]
 
 mod common;
 

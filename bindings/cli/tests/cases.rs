@@ -42,6 +42,9 @@ fn decisions_are_the_same_bytes_as_in_rust() {
                     let expected = answer(&engine, &workload, &decision).unwrap();
                     let actual: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
                     assert_eq!(actual, expected, "{stem} step {i}");
+                    // The C library is compared with these bytes.
+                    let bytes = serde_json::to_string_pretty(&engine.answer(&[workload]).unwrap()).unwrap() + "\n";
+                    assert_eq!(String::from_utf8_lossy(&out.stdout), bytes, "{stem} step {i}");
                     let verdict = expected["verdict"].as_str().unwrap();
                     let code = match verdict {
                         "admit" => 0,

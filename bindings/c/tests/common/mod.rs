@@ -1,5 +1,10 @@
 //! An installed library, and programs in C that use it.
-#![allow(dead_code, clippy::allow_attributes, clippy::print_stdout, reason = "each test uses a part of it")]
+#![allow(dead_code, clippy::allow_attributes, reason = "each test uses a part of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test stops at what is not as expected, and says what it skips"
+)]
 
 #[path = "../../install.rs"]
 mod install;
@@ -65,7 +70,12 @@ pub fn run(command: &mut Command) -> Output {
 pub fn has(tool: &str, otherwise: &str) -> bool {
     let there = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
     if !there {
-        println!("skipped: {tool} is missing, so {otherwise}");
+        skipped(tool, otherwise);
     }
     there
+}
+
+/// Says what is skipped, and why.
+pub fn skipped(tool: &str, otherwise: &str) {
+    println!("skipped: {tool} is missing, so {otherwise}");
 }
