@@ -1,6 +1,6 @@
 //! Changes of mode: the planner against every choice, and what the checker and the ledger
 //! must refuse.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at whatever is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test stops at whatever is not as expected")]
 
 use proptest::prelude::*;
 use slicewise_core::catalog::Catalog;
