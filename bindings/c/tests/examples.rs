@@ -1,5 +1,5 @@
 //! The examples that use the library, built as their READMEs say, with their own tests.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test stops at whatever is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test stops at whatever is not as expected")]
 
 mod common;
 
