@@ -95,6 +95,10 @@ enum {
   SLICEWISE_STATUS_NODE_CPU = 140,
   /** The node has too little memory left. */
   SLICEWISE_STATUS_NODE_MEMORY = 141,
+  /** The node would draw more than its power cap. */
+  SLICEWISE_STATUS_POWER_CAP_NODE = 142,
+  /** The rack would draw more than its power cap. */
+  SLICEWISE_STATUS_POWER_CAP_RACK = 143,
   /** A lease on the node and the request keep away from each other. */
   SLICEWISE_STATUS_ANTI_AFFINITY = 150,
   /** The free GPUs are not joined as asked. */
@@ -160,7 +164,9 @@ enum {
   /** A number is out of its range. */
   SLICEWISE_STATUS_OUT_OF_RANGE = 909,
   /** The document breaks a rule that has no narrower name. */
-  SLICEWISE_STATUS_INVALID = 910
+  SLICEWISE_STATUS_INVALID = 910,
+  /** A GPU is under a power limit or cap and its watts are not known. */
+  SLICEWISE_STATUS_UNKNOWN_POWER = 911
 };
 
 /**
