@@ -82,7 +82,7 @@ fn load(text: &str) -> Engine {
     Engine::new(&formats::read_state("fleet", text).expect("a state")).expect("an engine")
 }
 
-/// Where an engine lies in memory makes more of a difference than the interface: many are measured, and each kind is
+/// One engine measures differently from the next: many are measured, and each kind is
 /// loaded first in turn.
 fn main() {
     let text = formats::write_state(&filled().snapshot());
