@@ -9,8 +9,8 @@ use slicewise_core::place::{Budget, Policy, decide, explain};
 use slicewise_core::verify;
 use slicewise_core::workload::Workload;
 use slicewise_formats::{
-    Document, Kind, Options, Source, locate, read, read_points, read_requests, read_scenarios, read_state, write_document, write_state,
-    write_state_yaml,
+    Document, Kind, Options, Source, locate, read, read_points, read_requests, read_scenarios, read_state,
+    write_document, write_state, write_state_yaml,
 };
 
 /// The models that the targets use; the whole catalog is too long to copy each time.
