@@ -4,7 +4,7 @@
 use std::ffi::c_char;
 
 use serde::Serialize;
-use slicewise::{Code, Decision, Fault, Plan, PlanAnswer, Workload, formats};
+use slicewise::{Code, Decision, Explanations, Fault, Plan, PlanAnswer, Workload, formats};
 
 use crate::engine::{Engine, Loaded, call, loaded, tell};
 use crate::status::{Failure, Status};
@@ -82,10 +82,7 @@ pub unsafe extern "C" fn slicewise_engine_explain_json(
         // SAFETY: `requests` is null or ends with a NUL.
         let requests = unsafe { read_requests(requests) }?;
         let all: Vec<_> = requests.iter().map(|request| loaded.engine.explain(request)).collect::<Result<_, _>>()?;
-        match all.as_slice() {
-            [one] => json(one),
-            all => json(&all),
-        }
+        json(&Explanations::from(all))
     };
     // SAFETY: `engine` is null or a handle that is not freed, `out` is null or writable.
     unsafe { call_for_text(engine, out, explain) }

@@ -9,9 +9,14 @@ pub fn table(headings: &[&str]) -> Table {
     table
 }
 
+/// Hundredths as a decimal number.
+pub fn decimal(hundredths: u64) -> String {
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
 /// Parts per million as a percentage with two decimals.
 pub fn percent(ppm: u64) -> String {
-    format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
+    format!("{} %", decimal(ppm / 100))
 }
 
 /// Milliwatts as watts with one decimal, rounded up.

@@ -74,6 +74,25 @@ impl From<Vec<Answer>> for Answers {
     }
 }
 
+/// The explanation of one request as it is, or those of several in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Explanations {
+    /// The explanation of the only request.
+    One(Box<Explanation>),
+    /// One for each request, in their order.
+    Several(Vec<Explanation>),
+}
+
+impl From<Vec<Explanation>> for Explanations {
+    fn from(explanations: Vec<Explanation>) -> Self {
+        match <[Explanation; 1]>::try_from(explanations) {
+            Ok([one]) => Self::One(Box::new(one)),
+            Err(several) => Self::Several(several),
+        }
+    }
+}
+
 impl Engine {
     /// Decides requests and says what would help, each on the state that the ones before it
     /// leave. The engine itself is not changed; for more than one request a copy is made.

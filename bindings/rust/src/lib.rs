@@ -30,7 +30,7 @@ mod engine;
 mod error;
 mod serve;
 
-pub use answer::{Answer, Answers, PlanAnswer};
+pub use answer::{Answer, Answers, Explanations, PlanAnswer};
 pub use engine::{Engine, EngineBuilder};
 pub use error::Error;
 pub use serve::serve;

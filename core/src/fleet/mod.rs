@@ -81,6 +81,13 @@ pub struct PowerCap {
     pub throttle: bool,
 }
 
+impl PowerCap {
+    /// The limit in milliwatts.
+    pub fn limit_mw(self) -> u64 {
+        u64::from(self.limit_w) * 1000
+    }
+}
+
 /// A machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

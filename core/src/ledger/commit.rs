@@ -373,7 +373,7 @@ impl Ledger {
             let delta = transition.nodes.get(&node).copied().unwrap_or_default();
             let cpu = record.cpu_draw_mw(record.cpu_used.saturating_add_signed(delta.cpu_milli));
             let after = record.gpus().fold(cpu, |sum, gpu| {
-                let kind = &self.specs[self.spec_after(gpu, &transition.switched)];
+                let kind = self.staged_spec(transition, gpu);
                 let own = transition.gpus.get(&gpu).map_or_else(|| self.gpu_draw_mw(gpu), |s| kind.draw_mw(s));
                 sum.saturating_add(own.unwrap_or(0))
             });

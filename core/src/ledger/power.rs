@@ -53,21 +53,19 @@ impl GpuDraw {
 impl Spec {
     /// What a GPU of this kind draws in a state, in milliwatts; `None`: its watts are not known.
     pub fn draw_mw(&self, state: &SpaceState) -> Option<u64> {
-        let draw = self.draw()?;
-        if self.space().is_unused(state) {
-            return Some(draw.idle_mw);
-        }
-        let (used, of) = self.space().compute_used(state);
-        Some(draw.at(used, of))
+        Some(self.drawn_mw(state, self.draw()?))
     }
     /// What it would draw above its idle watts if it had no limit, in milliwatts.
     pub fn swing_mw(&self, state: &SpaceState) -> Option<u64> {
-        let draw = self.draw()?;
+        let unlimited = GpuDraw { limit_mw: u64::MAX, ..self.draw()? };
+        Some(self.drawn_mw(state, unlimited).saturating_sub(unlimited.idle_mw))
+    }
+    fn drawn_mw(&self, state: &SpaceState, draw: GpuDraw) -> u64 {
         if self.space().is_unused(state) {
-            return Some(0);
+            return draw.idle_mw;
         }
         let (used, of) = self.space().compute_used(state);
-        Some(GpuDraw { limit_mw: u64::MAX, ..draw }.at(used, of).saturating_sub(draw.idle_mw))
+        draw.at(used, of)
     }
 }
 
@@ -191,7 +189,7 @@ impl Ledger {
 
 /// What placements keep to; GPUs that are throttled keep to the cap by themselves.
 fn kept_to(cap: Option<PowerCap>) -> Option<u64> {
-    cap.filter(|cap| !cap.throttle).map(|cap| u64::from(cap.limit_w) * MILLI)
+    cap.filter(|cap| !cap.throttle).map(PowerCap::limit_mw)
 }
 
 fn over_cap(at: String, draw_mw: u64) -> InputError {

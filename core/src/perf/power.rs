@@ -26,8 +26,6 @@ use crate::ids::{GpuId, NodeId, RackId};
 use crate::ledger::Ledger;
 use crate::space::{Hold, SpaceState, Take};
 
-const MILLI: u64 = 1000;
-
 /// A resident that is slowed down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Slowed {
@@ -82,11 +80,11 @@ pub fn slowed(ledger: &Ledger) -> Vec<Slowed> {
         let members: Vec<usize> = (first..residents.len()).collect();
         let fixed = fixed_mw(ledger, node);
         if let Some(cap) = record.power_cap() {
-            supplies.push(Supply { capacity_mw: capacity_mw(cap).saturating_sub(fixed), members: members.clone() });
+            supplies.push(Supply { capacity_mw: cap.limit_mw().saturating_sub(fixed), members: members.clone() });
         }
         if let Some(rack) = rack {
             let whole = || Supply {
-                capacity_mw: ledger.rack(rack).document.power_cap.map_or(0, capacity_mw),
+                capacity_mw: ledger.rack(rack).document.power_cap.map_or(0, PowerCap::limit_mw),
                 ..Supply::default()
             };
             let supply = racks.entry(rack).or_insert_with(whole);
@@ -192,10 +190,6 @@ fn fixed_mw(ledger: &Ledger, node: NodeId) -> u64 {
     let record = &ledger.nodes()[node];
     let idle = record.gpus().filter_map(|gpu| ledger.spec(gpu).draw()).map(|draw| draw.idle_mw);
     idle.fold(record.cpu_draw_mw(record.cpu_used), u64::saturating_add)
-}
-
-fn capacity_mw(cap: PowerCap) -> u64 {
-    u64::from(cap.limit_w) * MILLI
 }
 
 /// Who is on a GPU, with what its draw above idle would be without a limit, shared out by

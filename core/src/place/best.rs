@@ -10,7 +10,7 @@ use super::power;
 use super::seats::{Ranked, Search, destroys_nothing, measured_after_change};
 use super::view::{Piece, Seat, View};
 use crate::ids::{ClassId, GpuId, NodeId, SpecId};
-use crate::ledger::{Class, PEERS_MAX, Rank, Spec};
+use crate::ledger::{Class, PEERS_MAX, Rank};
 use crate::space::{DeviceAsk, Take};
 use crate::workload::{MemberAsk, WholeGpus};
 
@@ -69,12 +69,9 @@ impl Search<'_> {
                 let Ok(MemberAsk::One(asks)) = self.resolved.on(alternative, spec) else { continue };
                 let Some(ask) = asks.get(rank) else { continue };
                 goes_on = true;
-                if self.changing {
-                    self.best_after_change(view, spec, *ask, seated, &mut best, work);
-                    continue;
-                }
                 self.best_on_classes(view, spec, *ask, seated, &mut best, work);
-                for gpu in view.changed().filter(|g| view.spec_id(*g) == spec) {
+                // In the modes that GPUs are in, the pass before this one found nothing there.
+                for gpu in view.changed().filter(|g| !self.changing && view.spec_id(*g) == spec) {
                     *work += 1;
                     let takes = self.takes_on(view, gpu, *ask, seated).into_iter();
                     let candidate =
@@ -103,8 +100,8 @@ impl Search<'_> {
         work: &mut u64,
     ) {
         let index = view.ledger.index();
-        let kind = &view.ledger.specs()[spec];
-        if let (Some(slot), false) = (kind.slot(ask), self.workload.keep_idle) {
+        let slot = view.ledger.specs()[spec].slot(ask).filter(|_| !self.workload.keep_idle && !self.changing);
+        if let Some(slot) = slot {
             for (key, take, id) in index.ranked(spec, slot) {
                 if best.as_ref().is_some_and(|b| key > b.key) {
                     break;
@@ -113,35 +110,33 @@ impl Search<'_> {
             }
             return;
         }
-        for (_, class) in index.of_spec(spec) {
+        for (_, class) in self.classes(view, spec) {
             *work += 1;
-            if let Some(rank) = self.rank(view, kind, class, ask) {
+            if let Some(rank) = self.rank(view, class, spec, ask) {
                 self.keep_first(view, class, spec, rank, seated, best, work);
             }
         }
     }
 
-    /// The best on classes of empty GPUs that can be given this kind.
-    fn best_after_change(
-        &self,
-        view: &View<'_>,
-        spec: SpecId,
-        ask: DeviceAsk,
-        seated: &[Seat],
-        best: &mut Option<Candidate>,
-        work: &mut u64,
-    ) {
-        for (_, class) in view.ledger.convertible(spec, self.workload.keep_idle) {
-            *work += 1;
-            if let Some(rank) = measured_after_change(view.ledger, class, spec, ask).into_iter().min() {
-                self.keep_first(view, class, spec, rank, seated, best, work);
-            }
-        }
+    /// Classes of this kind, or where modes change those of empty GPUs that are given it.
+    fn classes<'a>(&self, view: &View<'a>, spec: SpecId) -> impl Iterator<Item = (ClassId, &'a Class)> + use<'a> {
+        let ledger = view.ledger;
+        let own = (!self.changing).then(|| ledger.index().of_spec(spec));
+        own.into_iter().flatten().chain(self.given(view, spec))
     }
 
-    /// The best take on a class, with its rank, for an ask that is not watched.
-    fn rank(&self, view: &View<'_>, kind: &Spec, class: &Class, ask: DeviceAsk) -> Rank {
-        let terms = view.ledger.terms();
+    /// Classes of empty GPUs that are given this kind, if modes change.
+    fn given<'a>(&self, view: &View<'a>, spec: SpecId) -> impl Iterator<Item = (ClassId, &'a Class)> + use<'a> {
+        let (ledger, keep_idle) = (view.ledger, self.workload.keep_idle);
+        self.changing.then(|| ledger.convertible(spec, keep_idle)).into_iter().flatten()
+    }
+
+    /// The best take on a class of this kind, or of GPUs that are given it, with its rank.
+    fn rank(&self, view: &View<'_>, class: &Class, spec: SpecId, ask: DeviceAsk) -> Rank {
+        let (terms, kind) = (view.ledger.terms(), &view.ledger.specs()[spec]);
+        if class.key.spec != spec {
+            return measured_after_change(view.ledger, class, spec, ask).into_iter().min();
+        }
         if !self.workload.keep_idle {
             return kind.rank(class.key, ask, terms);
         }
@@ -205,26 +200,16 @@ impl Search<'_> {
         work: &mut u64,
     ) -> Option<Ranked> {
         let ledger = view.ledger;
-        let kind = &ledger.specs()[spec];
         let touched: BTreeSet<NodeId> = view.changed().map(|g| ledger.gpus()[g].node).collect();
         let least = u8::try_from(gpus.count).unwrap_or(PEERS_MAX).min(PEERS_MAX);
         let mut best = self.on_nodes(view, touched.iter().copied(), alternative, seated, true, work).into_first();
         let mut classes: Vec<(Key, &Class)> = Vec::new();
-        if self.changing {
+        for (_, class) in self.classes(view, spec) {
+            *work += 1;
             // GPUs in other modes are no peers: how many a node could give is seen there.
-            for (_, class) in ledger.convertible(spec, self.workload.keep_idle) {
-                *work += 1;
-                let rank = measured_after_change(ledger, class, spec, DeviceAsk::Whole).into_iter().min();
+            if self.changing || class.key.around.peers >= least {
+                let rank = self.rank(view, class, spec, DeviceAsk::Whole);
                 classes.extend(rank.map(|(key, _)| (key, class)));
-            }
-        } else {
-            for (_, class) in ledger.index().of_spec(spec) {
-                *work += 1;
-                if class.key.around.peers >= least
-                    && let Some((key, _)) = kind.rank(class.key, DeviceAsk::Whole, ledger.terms())
-                {
-                    classes.push((key, class));
-                }
             }
         }
         classes.sort_by_key(|(key, class)| (*key, class.key));
@@ -260,14 +245,9 @@ impl Search<'_> {
             let Ok(MemberAsk::Several(asks, _)) = self.resolved.on(alternative, spec) else { continue };
             let Some(largest) = asks.iter().flatten().copied().max_by_key(|ask| kind.cells_of(*ask)) else { continue };
             let mut ranked: Vec<(Key, ClassId)> = Vec::new();
-            for (id, class) in ledger.index().of_spec(spec) {
+            for (id, class) in ledger.index().of_spec(spec).chain(self.given(view, spec)) {
                 *work += 1;
-                ranked.extend(self.rank(view, kind, class, largest).map(|(key, _)| (key, id)));
-            }
-            for (id, class) in ledger.convertible(spec, self.workload.keep_idle).filter(|_| self.changing) {
-                *work += 1;
-                let rank = measured_after_change(ledger, class, spec, largest).into_iter().min();
-                ranked.extend(rank.map(|(key, _)| (key, id)));
+                ranked.extend(self.rank(view, class, spec, largest).map(|(key, _)| (key, id)));
             }
             ranked.sort_unstable();
             let mut compared = 0;

@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use super::moves::{Displaced, Room, displaced};
 use super::policy::{Key, Surroundings};
-use super::rules::NodeRules;
 use super::seats::Search;
 use super::view::{Piece, Seat, View};
 use crate::ids::{GpuId, ProfileId, SpecId};
@@ -94,10 +93,7 @@ fn on_gpu(
     let kind = &ledger.specs()[spec];
     let before = view.state(gpu).into_owned();
     let mut then = view.clone();
-    for lifted in &standing {
-        let after = kind.space().remove(&then.state(gpu), lifted.from.1)?;
-        then.set(gpu, after);
-    }
+    standing.iter().try_for_each(|lifted| lifted.lift(&mut then))?;
     let take = Take::Instance { profile: target.profile, start: target.start };
     let node = ledger.gpus()[gpu].node;
     let seat = Seat { alternative: target.alternative as u32, node, takes: Vec::from([Piece { gpu, spec, take }]) };
@@ -109,7 +105,7 @@ fn on_gpu(
     for lifted in &standing {
         let (rank, to) = put_down(&then, spec, kind, lifted, work)?;
         let blank = Workload::default();
-        let rules = rules_of(&then, lifted, &blank);
+        let rules = lifted.rules(ledger, &blank);
         let place = ledger.gpus()[to.0].node;
         if place == ledger.gpus()[lifted.from.0].node {
             then.put(to.0, to.1).then_some(())?;
@@ -124,12 +120,6 @@ fn on_gpu(
     then.keeps_caps().then(|| (shifts.len(), key, Room { seats: Vec::from([seat]), shifts }))
 }
 
-/// What the nodes of a lifted lease have to meet.
-fn rules_of<'a>(view: &View<'a>, lifted: &Displaced, blank: &'a Workload) -> NodeRules<'a> {
-    let lease = lifted.owner.as_deref().and_then(|name| view.ledger.lease(name));
-    lease.map_or_else(|| NodeRules::of(blank), NodeRules::of_lease)
-}
-
 /// The best free place for a lifted instance.
 fn put_down(
     view: &View<'_>,
@@ -141,7 +131,7 @@ fn put_down(
     let ledger = view.ledger;
     let ask = DeviceAsk::Instance(lifted.profile);
     let blank = Workload::default();
-    let rules = rules_of(view, lifted, &blank);
+    let rules = lifted.rules(ledger, &blank);
     let home = ledger.gpus()[lifted.from.0].node;
     let passes = |gpu: GpuId| {
         let node = ledger.gpus()[gpu].node;

@@ -19,7 +19,7 @@ use super::view::{Piece, Seat, View};
 use crate::ids::{GpuId, ProfileId, SpecId};
 use crate::ledger::Ledger;
 use crate::space::{DeviceAsk, Entry, Grid, Hold, SpaceState, Take};
-use crate::workload::MemberAsk;
+use crate::workload::{MemberAsk, Workload};
 
 /// What a search for room found.
 #[derive(Clone, Debug)]
@@ -105,6 +105,18 @@ pub(super) struct Displaced {
 }
 
 impl Displaced {
+    /// Takes it from its place; `None` if it is not there.
+    pub fn lift(&self, view: &mut View<'_>) -> Option<()> {
+        let (gpu, take) = self.from;
+        let after = view.spec(gpu).space().remove(&view.state(gpu), take)?;
+        view.set(gpu, after);
+        Some(())
+    }
+    /// What its nodes have to meet; `blank` if no lease owns it.
+    pub fn rules<'a>(&self, ledger: &'a Ledger, blank: &'a Workload) -> NodeRules<'a> {
+        let lease = self.owner.as_deref().and_then(|name| ledger.lease(name));
+        lease.map_or_else(|| NodeRules::of(blank), NodeRules::of_lease)
+    }
     pub fn shift(&self, to: (GpuId, Take)) -> Shift {
         let leased = self.owner.is_some();
         Shift { name: self.name.clone(), member: self.member, leased, from: self.from, to }
@@ -233,9 +245,8 @@ impl Deepening<'_, '_> {
 
     /// Finds a place for a displaced instance; those that move for it count too.
     fn put_down<'v>(&mut self, now: &Attempt<'v>, next: &Displaced, moves: u32) -> Option<Attempt<'v>> {
-        let lease = next.owner.as_deref().and_then(|name| now.view.ledger.lease(name));
-        let blank = crate::workload::Workload::default();
-        let rules = lease.map_or_else(|| NodeRules::of(&blank), NodeRules::of_lease);
+        let blank = Workload::default();
+        let rules = next.rules(now.view.ledger, &blank);
         let spec = now.view.ledger.gpus()[next.from.0].spec;
         for (standing, _, gpu, start) in self.targets(now, spec, next.profile, &rules, Some(next)) {
             if standing.len() > moves as usize {
@@ -265,7 +276,7 @@ impl Deepening<'_, '_> {
     fn taken<'v>(&mut self, now: &Attempt<'v>, standing: &[Displaced], gpu: GpuId, take: Take) -> Option<Attempt<'v>> {
         *self.work += 1;
         let mut then = now.clone();
-        standing.iter().try_for_each(|d| self.lift(&mut then.view, d))?;
+        standing.iter().try_for_each(|d| d.lift(&mut then.view))?;
         then.displaced.extend(standing.iter().cloned());
         then.view.put(gpu, take).then_some(then)
     }
@@ -278,13 +289,6 @@ impl Deepening<'_, '_> {
             self.fixed.remove(take);
         });
         result
-    }
-
-    fn lift(&self, view: &mut View<'_>, displaced: &Displaced) -> Option<()> {
-        let (gpu, take) = displaced.from;
-        let after = view.spec(gpu).space().remove(&view.state(gpu), take)?;
-        view.set(gpu, after);
-        Some(())
     }
 
     /// GPUs and starts for a profile, with what stands there: fewest to move first, then as
@@ -320,7 +324,7 @@ impl Deepening<'_, '_> {
             for &start in &grid.rows()[profile].starts {
                 let Some(standing) = self.standing(view, grid, layout, gpu, profile, start) else { continue };
                 let mut lifted = view.clone();
-                if standing.iter().try_for_each(|d| self.lift(&mut lifted, d)).is_none() {
+                if standing.iter().try_for_each(|d| d.lift(&mut lifted)).is_none() {
                     continue;
                 }
                 let take = Take::Instance { profile, start };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use slicewise::{Action, Code, Decision, ModeChange, Part, Placement, Proof, Remedy, Site, Verdict};
+use slicewise::{Action, Code, Decision, Explanations, ModeChange, Part, Placement, Proof, Remedy, Site, Verdict};
 
 use super::{FleetArgs, exit_code, verdict_name};
 use crate::failure::Failure;
@@ -44,10 +44,7 @@ impl Explain {
             explanations.push(explanation);
         }
         if self.json {
-            match explanations.as_slice() {
-                [one] => io::print_json(one)?,
-                all => io::print_json(&all)?,
-            }
+            io::print_json(&Explanations::from(explanations))?;
         }
         Ok(exit_code(worst))
     }

@@ -10,7 +10,7 @@ use slicewise::{Catalog, formats};
 
 use crate::failure::{BAD_INPUT, Failure};
 use crate::io::{self, Text};
-use crate::table;
+use crate::table::{self, decimal};
 
 /// Pick the place, batch and number of processes that meet a workload's needs at least cost,
 /// with predicted figures. Exit code 5 if none does.
@@ -71,7 +71,7 @@ fn row(choice: &Choice) -> [String; 8] {
         thousandths(p.latency_us),
         p.memory_mib.map_or_else(|| "?".into(), |mib| format!("{} to {}", mib.low, mib.high)),
         p.places.to_string(),
-        format!("{}.{:02}", p.micro_per_hour / 1_000_000, p.micro_per_hour % 1_000_000 / 10_000),
+        decimal(p.micro_per_hour / 10_000),
         choice.loses.iter().map(why).collect::<Vec<_>>().join("; "),
     ]
 }

@@ -12,12 +12,12 @@ use slicewise::{Catalog, Policy};
 use slicewise_sim::mig::{Placer, Product, Stream, replay};
 use slicewise_sim::rivals;
 
+use super::number;
 use super::timing::{Micros, Timing};
-use super::{decimal, number};
 use crate::commands::parse_policy;
 use crate::failure::{BAD_INPUT, Failure};
 use crate::io::{self, Text};
-use crate::table;
+use crate::table::{self, decimal};
 
 /// Replay a stream of MIG requests that come and go.
 #[derive(Args)]

@@ -11,6 +11,7 @@ use clap::Subcommand;
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
+use crate::table::decimal;
 
 /// Replay a published trace under the product's policies, or under published ones.
 #[derive(Subcommand)]
@@ -29,11 +30,6 @@ impl Replay {
             Self::Mig(c) => c.run(),
         }
     }
-}
-
-/// Hundredths as a decimal number.
-fn decimal(hundredths: u64) -> String {
-    format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
 /// Hundredths as a JSON number with two decimals; no float is on the way.

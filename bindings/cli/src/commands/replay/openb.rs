@@ -14,11 +14,11 @@ use slicewise_sim::openb::{Curve, Placer, Product, Trace, replay};
 use slicewise_sim::rivals;
 
 use super::timing::{Micros, Timing};
-use super::{decimal, number, plot};
+use super::{number, plot};
 use crate::commands::parse_policy;
 use crate::failure::{BAD_INPUT, Failure};
 use crate::io::{self, Text};
-use crate::table;
+use crate::table::{self, decimal};
 
 const NODES: &str = "openb_node_list_gpu_node.csv";
 
